@@ -1,0 +1,273 @@
+"""What agents hand in: results by seat, outputs with assertions, comments, tool calls, deviations.
+
+Source: DESIGN sections 8, 12 and 14 ("Results by seat"), FORMATS ("Tool-call record").
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from decimal import Decimal
+from enum import StrEnum
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import (
+    AwareDatetime,
+    BeforeValidator,
+    Field,
+    StrictBool,
+    StrictInt,
+    StrictStr,
+    field_validator,
+    model_validator,
+)
+
+from orchestration.contracts.documents import (
+    Document,
+    fault,
+    parse_document,
+    unknown_fields,
+)
+from orchestration.contracts.outputs import (
+    AssertionInput,
+    CommentInput,
+    Confidence,
+    Evidence,
+    HandoffComment,
+    OutputFileInput,
+    OutputInput,
+    Title,
+    Words,
+)
+from orchestration.contracts.plan import (
+    Grade,
+    Names,
+    PlanStep,
+    ProposedFix,
+    StepId,
+    Texts,
+)
+from orchestration.states import AuditVerdict, Severity
+
+__all__ = [
+    "AssertionInput",
+    "AuditorResult",
+    "CommentInput",
+    "Confidence",
+    "CrossVerifierResult",
+    "DefectInput",
+    "DeviationInput",
+    "ExecutorResult",
+    "FixerResult",
+    "HandoffComment",
+    "OutputFileInput",
+    "OutputInput",
+    "QaResult",
+    "ScorerResult",
+    "ToolCallInput",
+    "Usage",
+    "parse_document",
+    "unknown_fields",
+]
+
+TAIL_CHARACTERS = 8_000
+BLOCKS_PASS = frozenset({Severity.CRITICAL, Severity.HIGH, Severity.MEDIUM})
+
+Score = Annotated[StrictInt, Field(ge=1, le=5)]
+Count = Annotated[StrictInt, Field(ge=0, le=10**15)]
+
+
+def _command_line(value: Any) -> Any:
+    return shlex.join(value) if _is_argv(value) else value
+
+
+def _is_argv(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(word, str) for word in value)
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, bool | str):
+        raise fault("number", "must be a number")
+    return value
+
+
+class Usage(Document):
+    """What a piece of work used. Units: cost_usd in US dollars. None means unknown, never zero."""
+
+    turns: Count | None = None
+    input_tokens: Count | None = None
+    output_tokens: Count | None = None
+    cost_usd: (
+        Annotated[Decimal, BeforeValidator(_number), Field(ge=0, le=1_000_000, allow_inf_nan=False)]
+        | None
+    ) = None
+
+
+class ExecutorResult(Document):
+    """What an executor hands in: the same as its output, its comment and its status call."""
+
+    output: OutputInput | None = None
+    comment: HandoffComment | None = None
+    status: Literal["review", "failed"]
+    detail: StrictStr = ""
+
+    @model_validator(mode="after")
+    def require_detail(self) -> Self:
+        """Require a reason of a failure."""
+        if self.status == "failed" and not self.detail.strip():
+            raise fault("detail", "a failed result needs 'detail'")
+        return self
+
+
+class FixerResult(ExecutorResult):
+    """What a fixer hands in; asked for another proposal, it gives `proposed_fix` instead."""
+
+    proposed_fix: ProposedFix | None = None
+    change_note: StrictStr = ""
+
+
+class Dimensions(Document):
+    """The five dimensions of S1, each 1 to 5."""
+
+    steps: Score
+    domains: Score
+    uncertainty: Score
+    failure_cost: Score
+    toolchain: Score
+
+
+class ScorerResult(Document):
+    """What a scorer hands in."""
+
+    dimensions: Dimensions
+    rationale: Evidence = ""
+
+    @property
+    def total(self) -> int:
+        """The score, 5 to 25."""
+        five = self.dimensions
+        return five.steps + five.domains + five.uncertainty + five.failure_cost + five.toolchain
+
+
+class AuditCheck(Document):
+    """One check of an audit."""
+
+    name: Words
+    ok: StrictBool
+    finding: Evidence = ""
+
+
+class AuditorResult(Document):
+    """What an auditor hands in. The third NEEDS_REVISION becomes REJECTED."""
+
+    verdict: AuditVerdict
+    checks: tuple[AuditCheck, ...] = ()
+    suggestions: Texts = ()
+
+    @field_validator("verdict")
+    @classmethod
+    def refuse_rejected(cls, verdict: AuditVerdict) -> AuditVerdict:
+        """Refuse the verdict that only the count of revisions gives."""
+        if verdict is AuditVerdict.REJECTED:
+            raise fault(
+                "verdict",
+                "must be APPROVED, APPROVED_WITH_SUGGESTIONS or NEEDS_REVISION; "
+                "the third NEEDS_REVISION becomes REJECTED",
+            )
+        return verdict
+
+
+class DefectCategory(StrEnum):
+    """What kind of finding it is: a defect, or a deviation from what was asked."""
+
+    DEFECT = "defect"
+    SCOPE = "scope"
+    GRANULARITY = "granularity"
+    ASSUMPTION = "assumption"
+
+
+class DefectInput(Document):
+    """A graded finding of QA."""
+
+    severity: Grade
+    category: DefectCategory = DefectCategory.DEFECT
+    title: Title
+    description: Evidence = ""
+    evidence: Evidence = ""
+    proposed_fix: ProposedFix | None = None
+
+
+class QaResult(Document):
+    """What QA hands in. Shape: `low_defects` says what to do with the Low ones.
+
+    Errors: fails on `fail` without defects, and on `pass` with a Critical, High or Medium one.
+    """
+
+    verdict: Literal["pass", "fail"]
+    artifact_digests: Names = ()
+    defects: tuple[DefectInput, ...] = ()
+    low_defects: Literal["fix", "accept"] = "accept"
+
+    @model_validator(mode="after")
+    def require_consistency(self) -> Self:
+        """Require defects for `fail`, and none above Low for `pass`."""
+        if self.verdict == "fail" and not self.defects:
+            raise fault("qa", "a 'fail' needs at least one defect")
+        graver = sorted({one.severity for one in self.defects} & BLOCKS_PASS)
+        if self.verdict == "pass" and graver:
+            raise fault("qa", f"a 'pass' cannot stand beside an open {' or '.join(graver)} defect")
+        return self
+
+
+class CrossVerifierResult(Document):
+    """What a cross-verifier hands in."""
+
+    agrees: StrictBool
+    findings: Texts = ()
+
+
+class ToolCallInput(Document):
+    """One recorded tool call. Units: duration in milliseconds. `at` None means when it came in."""
+
+    tool: Title
+    command: Annotated[StrictStr, BeforeValidator(_command_line)] | None = None
+    exit_code: StrictInt | None = None
+    outcome: Literal["ok", "failed", "interrupted"]
+    output_tail: StrictStr = ""
+    duration_ms: Count | None = None
+    source: Literal["harness", "agent"] = "agent"
+    at: AwareDatetime | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def derive_outcome(cls, value: Any) -> Any:
+        """Take the outcome from the exit code where only that was recorded."""
+        if isinstance(value, Mapping) and "outcome" not in value and "exit_code" in value:
+            return {**value, "outcome": "ok" if value["exit_code"] == 0 else "failed"}
+        return value
+
+    @field_validator("output_tail")
+    @classmethod
+    def keep_the_end(cls, output_tail: str) -> str:
+        """Keep the last 8,000 characters: it is a tail."""
+        return output_tail[-TAIL_CHARACTERS:]
+
+
+class DeviationInput(Document):
+    """A wish to leave the locked plan. A changed step is a skipped one and an added one."""
+
+    change: Literal["added", "skipped", "changed"]
+    step: StepId | None = None
+    new_step: PlanStep | None = None
+    reason: Words
+
+    @model_validator(mode="after")
+    def require_parts(self) -> Self:
+        """Require the step that goes, the step that comes, and a reason."""
+        if self.change != "added" and self.step is None:
+            raise fault("deviation", f"a {self.change} step needs 'step'")
+        if self.change != "skipped" and self.new_step is None:
+            raise fault("deviation", f"a step that is {self.change} needs 'new_step'")
+        if not self.reason.strip():
+            raise fault("deviation", "needs a reason")
+        return self
