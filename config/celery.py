@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
-from celery import Celery
+from celery import Celery, signals
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 SWEEP_SECONDS = 3.0
 SEAL_SECONDS = 0.25
 CANARY_SECONDS = 10.0
-
-app = Celery("countersign")
-app.config_from_object("django.conf:settings", namespace="CELERY")
-# Threads that did not create the app (every request under ASGI) fall back to the default app.
-app.set_default()
-app.conf.imports = ("orchestration.jobs",)
-app.conf.beat_schedule = {
+SCHEDULE: dict[str, dict[str, Any]] = {
     "sweep": {
         "task": "orchestration.jobs.sweep_job",
         "schedule": SWEEP_SECONDS,
@@ -34,3 +29,22 @@ app.conf.beat_schedule = {
         "options": {"queue": "control", "expires": 2 * CANARY_SECONDS},
     },
 }
+
+
+def make_app() -> Celery:
+    """Build an application. A worker selects its queues on its app, so each worker needs one."""
+    made = Celery("countersign")
+    made.config_from_object("django.conf:settings", namespace="CELERY")
+    made.conf.imports = ("orchestration.jobs",)
+    made.conf.beat_schedule = SCHEDULE
+    return made
+
+
+def keep_own_logging(**_options: Any) -> None:
+    """Leave the loggers as the settings made them; a connected receiver is what Celery asks for."""
+
+
+signals.setup_logging.connect(keep_own_logging)
+app = make_app()
+# Threads that did not create the app (every request under ASGI) fall back to the default app.
+app.set_default()

@@ -81,7 +81,7 @@ def read_list(name: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
 
 
 def read_path(name: str, default: Path) -> Path:
-    """Return an absolute path; `~` is the user's home, a relative one starts at the current folder."""
+    """Return an absolute path; `~` is the home, a relative one starts at the current folder."""
     text = read_text(name)
     path = Path(text) if text else default
     try:
@@ -113,7 +113,7 @@ def prepare_data_dir(path: Path) -> Path:
 
 
 def read_secret_key(data_dir: Path) -> str:
-    """Return SECRET_KEY, else the one in the data directory, made on the first start (mode 0600)."""
+    """Return SECRET_KEY, else the one in the data directory, made at the first start."""
     given = read_text("SECRET_KEY")
     if given:
         return given

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from django.utils.translation import gettext_lazy
-from kombu import Queue
+from kombu.entity import Queue
 
 from config import env
 

@@ -86,24 +86,24 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def _start_transaction_under_autocommit(self) -> None:
         self.take_writer_lock()
         try:
-            super()._start_transaction_under_autocommit()
+            super()._start_transaction_under_autocommit()  # type: ignore[misc]  # no stub
         except BaseException:
             self.give_writer_lock()
             raise
 
     def _commit(self) -> None:
         # A failed commit leaves the transaction open; Django then rolls back, which gives the lock.
-        super()._commit()
+        super()._commit()  # type: ignore[misc]  # no stub
         self.give_writer_lock()
 
     def _rollback(self) -> None:
         try:
-            super()._rollback()
+            super()._rollback()  # type: ignore[misc]  # no stub
         finally:
             self.give_writer_lock()
 
     def _close(self) -> None:
         try:
-            super()._close()
+            super()._close()  # type: ignore[misc]  # no stub
         finally:
             self.give_writer_lock()

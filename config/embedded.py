@@ -1,0 +1,127 @@
+"""Serve from one process: the ASGI server in the main thread, workers and scheduler beside it.
+
+With REDIS_URL the workers and the scheduler are processes of their own; this is then the web part.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from types import FrameType
+
+import uvicorn
+from django.db import connections
+
+from config.workers import BeatThread, WorkerGroup
+
+logger = logging.getLogger(__name__)
+
+GRACEFUL_HTTP_SECONDS = 2
+GRACE_SECONDS = 4.0
+SOCKET_MESSAGE_BYTES = 65_536  # sockets take hints out; what comes in is small
+BACKLOG = 512
+
+
+class AddressTaken(Exception):
+    """The address cannot be listened on."""
+
+
+class WebServer(uvicorn.Server):
+    """Uvicorn without its own signal handling: `Embedded` stops the whole process in order."""
+
+    def __init__(self, config: uvicorn.Config, *, before_shutdown: Callable[[], None]) -> None:
+        super().__init__(config)
+        self.before_shutdown = before_shutdown
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the signals alone."""
+        yield
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop the workers' intake first, then let the requests end."""
+        self.before_shutdown()
+        await super().shutdown(sockets=sockets)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Bind the address before anything else starts. Errors: AddressTaken with the reason."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host.strip("[]"), port))
+    except OSError as error:
+        listener.close()
+        raise AddressTaken(f"cannot listen on {host}:{port}: {error.strerror}") from None
+    listener.listen(BACKLOG)
+    listener.set_inheritable(False)
+    return listener
+
+
+def address_of(listener: socket.socket) -> str:
+    """Return the address to open in a browser."""
+    host, port = listener.getsockname()[:2]
+    if host in {"0.0.0.0", "::"}:  # noqa: S104  # compared, not bound
+        host = "localhost"
+    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+
+
+class Embedded:
+    """One server process. Shape: `workers` and `beat` are None when other processes do that."""
+
+    def __init__(self, listener: socket.socket, *, concurrency: int, is_web_only: bool) -> None:
+        self.listener = listener
+        self.workers = None if is_web_only else WorkerGroup(concurrency=concurrency)
+        self.beat = None if is_web_only else BeatThread()
+        self.server = WebServer(
+            uvicorn.Config(
+                "config.asgi:application",
+                loop="asyncio",
+                http="h11",
+                ws="websockets-sansio",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                ws_max_size=SOCKET_MESSAGE_BYTES,
+                timeout_graceful_shutdown=GRACEFUL_HTTP_SECONDS,
+            ),
+            before_shutdown=self._ask_workers,
+        )
+
+    def run(self) -> bool:
+        """Serve until SIGINT or SIGTERM. Return whether every running job ended by itself."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._on_signal)
+        if self.workers and self.beat:
+            self.workers.start()
+            self.beat.start()
+        try:
+            asyncio.run(self.server.serve(sockets=[self.listener]))
+        finally:
+            is_clean = self._stop_workers()
+            connections.close_all()
+        return is_clean
+
+    def _on_signal(self, number: int, _frame: FrameType | None) -> None:
+        if self.server.should_exit:
+            # The second Ctrl-C: leave at once; the rows hold everything.
+            os._exit(128 + number)
+        self.server.should_exit = True
+
+    def _ask_workers(self) -> None:
+        if self.workers and self.beat:
+            self.beat.ask_to_stop()
+            self.workers.ask_to_stop()
+
+    def _stop_workers(self) -> bool:
+        if self.workers is None:
+            return True
+        self._ask_workers()
+        return self.workers.wait_until_stopped(GRACE_SECONDS)

@@ -1,0 +1,121 @@
+"""Run Celery workers and the scheduler in threads of this process: embedded, `worker` and `beat`.
+
+One worker a queue, so that long steps on `agents` never keep the sweep, the sealer or the canary on
+`control` waiting for a thread.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import platform
+import threading
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from celery import signals
+from celery.beat import Scheduler, Service
+from celery.worker import state
+
+from config.celery import make_app
+
+logger = logging.getLogger(__name__)
+
+CONTROL_QUEUE = "control"
+AGENTS_QUEUE = "agents"
+QUEUES = (CONTROL_QUEUE, AGENTS_QUEUE)
+CONTROL_THREADS = 3  # the sweep, the sealer and the canary side by side
+RESTART_SECONDS = 1.0
+START_SECONDS = 30.0
+WARM = 0  # the exit code that Celery's shutdown flag carries
+
+
+class QueueWorker(threading.Thread):
+    """One Celery worker with its pool of threads; started again when it dies."""
+
+    def __init__(self, queue: str, *, concurrency: int) -> None:
+        super().__init__(name=f"worker-{queue}", daemon=True)
+        self.queue = queue
+        self.concurrency = concurrency
+        self.is_ready = threading.Event()
+        self.is_stopping = threading.Event()
+
+    def run(self) -> None:
+        """Work until asked to stop."""
+        while not self.is_stopping.is_set():
+            try:
+                self._build().start()
+            except Exception:
+                logger.exception("worker could not start", extra={"queue": self.queue})
+            if not self.is_stopping.is_set():
+                logger.error("worker ended, starting another", extra={"queue": self.queue})
+                self.is_stopping.wait(RESTART_SECONDS)
+
+    def _build(self) -> Any:
+        # `app.Worker(pool="threads")` is the form that honours the pool; WorkController(pool_cls=)
+        # does not. Its own app holds its own queue selection, also after a reconnect.
+        return make_app().Worker(
+            pool="threads",
+            concurrency=self.concurrency,
+            queues=[self.queue],
+            hostname=f"{self.queue}-{os.getpid()}@{platform.node()}",
+            quiet=True,
+            use_eventloop=False,
+            without_gossip=True,
+            without_mingle=True,
+            without_heartbeat=True,
+            ready_callback=self._note_ready,
+        )
+
+    def _note_ready(self, _consumer: Any) -> None:
+        self.is_ready.set()
+
+
+class WorkerGroup:
+    """The workers of one process. Units: `concurrency` is threads for `agents`."""
+
+    def __init__(self, *, queues: Sequence[str] = QUEUES, concurrency: int) -> None:
+        threads = {CONTROL_QUEUE: CONTROL_THREADS, AGENTS_QUEUE: concurrency}
+        self.workers = [QueueWorker(queue, concurrency=threads[queue]) for queue in queues]
+
+    def start(self) -> None:
+        """Start every worker. Its threads wait for the broker as long as they must."""
+        state.should_stop = None
+        for worker in self.workers:
+            worker.start()
+
+    def wait_until_ready(self, timeout_seconds: float = START_SECONDS) -> bool:
+        """Wait until all consume. Return whether they do."""
+        ends = time.monotonic() + timeout_seconds
+        return all(worker.is_ready.wait(max(0, ends - time.monotonic())) for worker in self.workers)
+
+    def ask_to_stop(self) -> None:
+        """Take no more messages and tell running jobs through Celery's `worker_shutting_down`."""
+        for worker in self.workers:
+            worker.is_stopping.set()
+        state.should_stop = WARM
+        signals.worker_shutting_down.send(sender=self, sig="SIGTERM", how="Warm", exitcode=WARM)
+
+    def wait_until_stopped(self, grace_seconds: float) -> bool:
+        """Wait for running jobs to end. Return whether all did."""
+        ends = time.monotonic() + grace_seconds
+        for worker in self.workers:
+            worker.join(max(0, ends - time.monotonic()))
+        return not any(worker.is_alive() for worker in self.workers)
+
+
+class BeatThread(threading.Thread):
+    """The scheduler. Its entries are seconds apart, so it keeps no file."""
+
+    def __init__(self) -> None:
+        super().__init__(name="beat", daemon=True)
+        self.service = Service(make_app(), scheduler_cls=Scheduler, remote_control=False)
+
+    def run(self) -> None:
+        """Send each entry when it is due, until asked to stop."""
+        self.service.start()
+
+    def ask_to_stop(self) -> None:
+        """Send nothing more."""
+        self.service.stop()
