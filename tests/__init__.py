@@ -1,0 +1,1 @@
+"""Tests of Countersign, through the outside: HTTP, commands, services, sockets, processes."""

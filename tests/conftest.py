@@ -1,0 +1,78 @@
+"""What every test gets: marks by what it touches, a database that comes back, private servers."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.test import TestCase, TransactionTestCase
+
+from tests.database_restore import Snapshot, take_snapshot
+from tests.services_up import PostgresServer, RedisServer
+
+DATABASE_FIXTURES = frozenset({"db", "transactional_db", "live_server", "django_db_setup"})
+IS_POSTGRES = settings.DATABASES["default"]["ENGINE"].endswith("postgresql")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what touches the database; leave out what this database or machine cannot run.
+
+    Left out, not skipped: `make test` chooses the passes, so that each test runs in one of them.
+    """
+    kept: list[pytest.Item] = []
+    left_out: list[pytest.Item] = []
+    for item in items:
+        if _touches_database(item):
+            item.add_marker("database")
+        wrong = "sqlite" if IS_POSTGRES else "postgres"
+        needs_browser = item.get_closest_marker("browser") and not shutil.which("chromedriver")
+        (left_out if item.get_closest_marker(wrong) or needs_browser else kept).append(item)
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = kept
+
+
+def _touches_database(item: pytest.Item) -> bool:
+    fixtures = set(getattr(item, "fixturenames", ()))
+    owner = getattr(item, "cls", None)
+    is_django_case = owner is not None and issubclass(owner, TransactionTestCase)
+    has_mark = item.get_closest_marker("django_db") is not None
+    return has_mark or is_django_case or bool(fixtures & DATABASE_FIXTURES)
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+    """Keep the migrated database and copy it back after each test that commits."""
+    with django_db_blocker.unblock():
+        snapshot = take_snapshot("default")
+    flush = TransactionTestCase._fixture_teardown  # type: ignore[attr-defined]
+    TransactionTestCase._fixture_teardown = _restoring(snapshot)  # type: ignore[attr-defined]
+    yield
+    TransactionTestCase._fixture_teardown = flush  # type: ignore[attr-defined]
+    with django_db_blocker.unblock():
+        snapshot.drop()
+
+
+def _restoring(snapshot: Snapshot) -> Any:
+    def restore(case: TransactionTestCase) -> None:
+        assert not isinstance(case, TestCase)
+        snapshot.restore()
+
+    return restore
+
+
+@pytest.fixture(scope="session")
+def private_postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server of this session's own, for tests that start or kill processes."""
+    with PostgresServer() as server:
+        yield server
+
+
+@pytest.fixture
+def private_redis() -> Iterator[RedisServer]:
+    """A Redis server of this test's own: it may kill and start it again."""
+    with RedisServer() as server:
+        yield server
