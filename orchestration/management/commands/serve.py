@@ -8,6 +8,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.conf import settings
+from django.core.checks import Tags
 from django.core.management.base import BaseCommand, CommandError
 from django.db import connections
 
@@ -20,7 +21,7 @@ class Command(BaseCommand):
     """Prepare the installation, then serve until Ctrl-C or SIGTERM."""
 
     help = "Run the web server and, unless REDIS_URL is set, the workers and the scheduler with it."
-    requires_system_checks = ()
+    requires_system_checks = (Tags.security,)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Take the address and whether to prepare."""

@@ -10,6 +10,7 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.conf import settings
+from django.core.checks import Tags
 from django.core.management.base import BaseCommand, CommandError
 
 from config.workers import QUEUES, WorkerGroup
@@ -21,7 +22,7 @@ class Command(BaseCommand):
     """Consume wake-ups from Redis and work until SIGTERM or Ctrl-C."""
 
     help = "Run a worker process beside `serve`. Needs REDIS_URL."
-    requires_system_checks = ()
+    requires_system_checks = (Tags.security,)
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         """Take the queues and the number of threads."""

@@ -1,0 +1,77 @@
+"""Files and functions stay small, have a docstring, and live in a file with a meaning."""
+
+import ast
+import re
+
+from tests.shape.sources import (
+    PRODUCT_FOLDERS,
+    Function,
+    functions,
+    named,
+    public_definitions,
+    python_files,
+)
+
+FILE_LINES = 400
+FUNCTION_LINES = 40
+MEANINGLESS = re.compile(r"(^|_)(utils?|helpers?|misc|common)(_|$)")
+SLEEP = re.compile(r"\b(time|asyncio)\.sleep\((?!0\))")
+# They wait for a server of another program, which offers nothing to wait on.
+MAY_SLEEP = frozenset({"tests/services_up.py"})
+
+
+def test_files_are_shorter_than_400_lines() -> None:
+    long = [
+        f"{named(path)}: {count}"
+        for path in python_files(*PRODUCT_FOLDERS, "tests", "examples")
+        if (count := len(path.read_text(encoding="utf-8").splitlines())) >= FILE_LINES
+    ]
+    assert not long, "\n".join(long)
+
+
+def statement_lines(node: Function) -> int:
+    """Count from the first statement to the last; the signature and the docstring are free."""
+    body = node.body[1:] if ast.get_docstring(node) else node.body
+    return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
+
+
+def test_functions_are_shorter_than_40_lines() -> None:
+    long = [
+        f"{named(path, node.lineno)} {node.name}: {count}"
+        for path in python_files(*PRODUCT_FOLDERS, "tests")
+        for node in functions(ast.parse(path.read_text(encoding="utf-8")))
+        if (count := statement_lines(node)) >= FUNCTION_LINES
+    ]
+    assert not long, "\n".join(long)
+
+
+def test_modules_and_public_definitions_say_what_they_do() -> None:
+    silent = []
+    for path in python_files(*PRODUCT_FOLDERS):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        if tree.body and not ast.get_docstring(tree):
+            silent.append(named(path))
+        silent += [
+            f"{named(path, node.lineno)} {node.name}"
+            for node in public_definitions(tree)
+            if not ast.get_docstring(node)
+        ]
+    assert not silent, "\n".join(silent)
+
+
+def test_no_file_is_named_after_nothing() -> None:
+    assert not [
+        named(path)
+        for path in python_files(*PRODUCT_FOLDERS, "tests")
+        if MEANINGLESS.search(path.stem)
+    ]
+
+
+def test_tests_wait_for_events_and_never_sleep() -> None:
+    assert not [
+        named(path, number)
+        for path in python_files("tests")
+        if str(named(path)) not in MAY_SLEEP and "bench" not in path.parts
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if SLEEP.search(line)
+    ]
