@@ -9,6 +9,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
+from django.db import connection
 
 SECRET_CHARACTERS = 50
 SECRET_DISTINCT_CHARACTERS = 5
@@ -119,8 +120,7 @@ def check_sandbox(*_args: Any, **_options: Any) -> Sequence[CheckMessage]:
 
 def check_database(*_args: Any, **_options: Any) -> Sequence[CheckMessage]:
     """Warn of several processes on one SQLite file: each waits for the others to write."""
-    is_sqlite = "sqlite" in settings.DATABASES["default"]["ENGINE"]
-    if not (settings.REDIS_URL and is_sqlite):
+    if not (settings.REDIS_URL and connection.vendor == "sqlite"):
         return []
     return [
         Warning(
