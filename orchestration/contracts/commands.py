@@ -12,7 +12,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Annotated, Any
 
-from pydantic import Field, StrictInt, StrictStr, field_validator, model_validator
+from pydantic import Field, StrictFloat, StrictInt, StrictStr, field_validator, model_validator
 
 from orchestration.contracts.documents import Document, fault
 from orchestration.contracts.paths import WorkspacePath
@@ -40,7 +40,7 @@ class VerificationCommand(Document):
 
     argv: Annotated[tuple[StrictStr, ...], Field(min_length=1, max_length=MAX_ARGUMENTS)]
     cwd: WorkspacePath | None = None
-    timeout_seconds: Annotated[float, Field(gt=0, le=MAX_COMMAND_SECONDS)] | None = None
+    timeout_seconds: Annotated[StrictFloat, Field(gt=0, le=MAX_COMMAND_SECONDS)] | None = None
     expect_exit_code: Annotated[StrictInt, Field(ge=0, le=255)] = 0
     expect_stdout_contains: StrictStr | None = None
 
@@ -60,14 +60,6 @@ class VerificationCommand(Document):
             raise fault("command", "must be text or an object with 'cmd' or 'argv'")
         if "argv" not in value:
             raise fault("command", "needs 'cmd' or 'argv'")
-        return value
-
-    @field_validator("timeout_seconds", mode="before")
-    @classmethod
-    def refuse_booleans(cls, value: Any) -> Any:
-        """Refuse true and text as a number of seconds."""
-        if isinstance(value, bool | str):
-            raise fault("timeout", "must be a number of seconds")
         return value
 
     @field_validator("argv")

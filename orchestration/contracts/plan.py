@@ -13,6 +13,7 @@ from pydantic import (
     BeforeValidator,
     Field,
     StrictBool,
+    StrictFloat,
     StrictInt,
     StrictStr,
     ValidationError,
@@ -159,7 +160,7 @@ class PlanStep(Document):
     irreversible: StrictBool = False
     resources: Names = ()
     role: Annotated[StrictStr, Field(min_length=1, max_length=ROLE_MAX_CHARACTERS)] | None = None
-    estimate_minutes: Annotated[float, Field(allow_inf_nan=False)] | None = None
+    estimate_minutes: Annotated[StrictFloat, Field(allow_inf_nan=False)] | None = None
     delegate: StrictBool = True
 
     @field_validator("action")
@@ -175,14 +176,6 @@ class PlanStep(Document):
     def name_each_once(cls, depends_on: tuple[str, ...]) -> tuple[str, ...]:
         """Keep each dependency once, in the order given."""
         return tuple(dict.fromkeys(depends_on))
-
-    @field_validator("estimate_minutes", mode="before")
-    @classmethod
-    def refuse_text(cls, value: Any) -> Any:
-        """Refuse true and text as a number of minutes."""
-        if isinstance(value, bool | str):
-            raise fault("estimate", "must be a number of minutes")
-        return value
 
     @property
     def commands(self) -> tuple[VerificationCommand, ...]:
@@ -268,7 +261,8 @@ def parse_plan(document: object, *, strict: bool = False) -> Plan:
         plan = Plan.model_validate(document)
     except ValidationError as failure:
         faults += faults_of(failure)
-    faults += _graph_faults(list(_entries(document)))
+    entries = _entries(document) if plan is None else _entries_of(plan)
+    faults += _graph_faults(list(entries))
     if strict:
         faults += _unknown_keys("", document, Plan)
     if plan is None or faults:
@@ -278,6 +272,11 @@ def parse_plan(document: object, *, strict: bool = False) -> Plan:
 
 Entry = tuple[int, str, list[tuple[int, str]], int | None]
 """A step as the graph sees it: index, id, its dependencies with their indexes, own phase."""
+
+
+def _entries_of(plan: Plan) -> Iterator[Entry]:
+    for index, step in enumerate(plan.steps):
+        yield index, step.id, list(enumerate(step.depends_on)), step.phase
 
 
 def _entries(document: object) -> Iterator[Entry]:
