@@ -1,0 +1,42 @@
+"""Rows of the method. Fields, constraints and indexes live here; rules do not."""
+
+from orchestration.models.agents import Agent, HumanToken, IdempotencyRecord
+from orchestration.models.artifacts import Artifact, ArtifactContent, ArtifactRead
+from orchestration.models.assignments import Assignment, LogChunk, ToolCall
+from orchestration.models.audit import AuditEvent, AuditSeal, Canary
+from orchestration.models.decisions import Decision, DecisionView
+from orchestration.models.outputs import Output, Verification
+from orchestration.models.plans import AuditReport, Blueprint, Deviation, Plan
+from orchestration.models.projects import Project
+from orchestration.models.reviews import Defect, QAReview
+from orchestration.models.tasks import Assessment, Comment, Task, TaskDependency
+
+__all__ = [
+    "Agent",
+    "Artifact",
+    "ArtifactContent",
+    "ArtifactRead",
+    "Assessment",
+    "Assignment",
+    "AuditEvent",
+    "AuditReport",
+    "AuditSeal",
+    "Blueprint",
+    "Canary",
+    "Comment",
+    "Decision",
+    "DecisionView",
+    "Defect",
+    "Deviation",
+    "HumanToken",
+    "IdempotencyRecord",
+    "LogChunk",
+    "Output",
+    "Plan",
+    "Project",
+    "QAReview",
+    "Task",
+    "TaskDependency",
+    "ToolCall",
+    "Verification",
+]

@@ -1,0 +1,110 @@
+"""What each kind of decision offers: verdicts, whether they need a reason, and their consequences.
+
+Consequences are codes with parameters; the dashboard and the API render them in the reader's
+language. The verdict codes are part of what is signed; the texts are not.
+Source: DESIGN section 9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict
+
+from orchestration.states import DecisionKind
+
+
+class Words(TypedDict):
+    """A text by code, with its parameters."""
+
+    code: str
+    params: dict[str, Any]
+
+
+class Option(TypedDict):
+    """One verdict of a decision."""
+
+    verdict: str
+    label: Words
+    consequences: list[Words]
+    requires_reason: bool
+    destructive: bool
+
+
+NO_REASON = frozenset({"approve", "confirmed", "answer", "acknowledge"})
+"""Verdicts that need no reason; every other one does."""
+DESTRUCTIVE = frozenset({"reject", "rejected", "abort", "cancel", "waive"})
+
+_KINDS: Mapping[DecisionKind, Sequence[tuple[str, tuple[str, ...]]]] = {
+    DecisionKind.MEDIUM_DEFECT: (
+        ("approve", ("applies_fix", "reruns_and_verifies", "locks_on_pass")),
+        ("request_changes", ("fixer_proposes", "returns_as_new_item", "uses_round")),
+        ("accept_as_is", ("locks_exception", "archive_names_it", "frees_now")),
+        ("reject", ("step_fails", "root_replans", "asks_again")),
+    ),
+    DecisionKind.WAITING_HUMAN: (
+        ("answer", ("agent_gets_answer", "task_resumes")),
+        ("approve", ("task_resumes",)),
+        ("reject", ("task_fails",)),
+        ("abort", ("task_cancelled",)),
+    ),
+    DecisionKind.MAX_RETRIES: (
+        ("retry", ("count_reset", "replans_with_guidance")),
+        ("amend", ("text_changed", "count_reset", "replans_with_guidance")),
+        ("waive", ("done_with_exception",)),
+        ("abort", ("task_cancelled",)),
+    ),
+    DecisionKind.PLAN_REJECTED: (
+        ("accept", ("plan_locked_overridden", "shown_as_overridden")),
+        ("guide", ("planner_gets_text", "revisions_start_again")),
+        ("cancel", ("task_cancelled",)),
+    ),
+    DecisionKind.CLARIFICATION: (
+        ("confirmed", ("task_resumes",)),
+        ("confirmed_with_correction", ("agent_gets_answer", "task_resumes")),
+        ("rejected", ("task_fails",)),
+    ),
+    DecisionKind.COMMAND_APPROVAL: (
+        ("approve", ("commands_run", "frees_now")),
+        ("amend", ("returns_as_new_item",)),
+        ("reject", ("plan_back_to_planner",)),
+    ),
+    DecisionKind.BUDGET_EXCEEDED: (
+        ("raise", ("task_resumes",)),
+        ("abort", ("task_fails",)),
+    ),
+    DecisionKind.FINAL_REVIEW: (
+        ("approve", ("locks_on_pass",)),
+        ("request_changes", ("redo_with_text", "uses_attempt")),
+        ("reject", ("step_fails",)),
+    ),
+    DecisionKind.SAFE_STOP: (("resume", ("project_resumes",)),),
+    DecisionKind.HIGH_NOTICE: (("acknowledge", ("nothing_waits",)),),
+}
+
+
+def options_for(kind: DecisionKind, params: Mapping[str, Any]) -> list[Option]:
+    """List what a kind offers, with the parameters of this item in every text."""
+    shared = dict(params)
+    return [
+        Option(
+            verdict=verdict,
+            label=Words(code=_label(kind, verdict, shared), params=shared),
+            consequences=[Words(code=code, params=shared) for code in codes],
+            requires_reason=verdict not in NO_REASON,
+            destructive=verdict in DESTRUCTIVE
+            or (kind, verdict) in {(DecisionKind.PLAN_REJECTED, "accept")}
+            or kind is DecisionKind.SAFE_STOP,
+        )
+        for verdict, codes in _KINDS[kind]
+    ]
+
+
+def _label(kind: DecisionKind, verdict: str, params: Mapping[str, Any]) -> str:
+    if kind is DecisionKind.MEDIUM_DEFECT and verdict == "approve" and not params.get("has_fix"):
+        return "medium_defect.have_it_fixed"
+    return f"{kind}.{verdict}"
+
+
+def verdicts_of(kind: DecisionKind) -> tuple[str, ...]:
+    """The verdict codes of a kind, in the order of its card."""
+    return tuple(verdict for verdict, _ in _KINDS[kind])

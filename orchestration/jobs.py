@@ -1,0 +1,67 @@
+"""Celery entry points: each takes ids at most, calls one service, and may run twice, late or never."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from functools import lru_cache
+from uuid import uuid4
+
+from celery import shared_task, signals
+
+from orchestration.services.assignments import Slot
+from orchestration.services.audit import seal_events
+from orchestration.services.health import answer_canary
+from orchestration.services.sweeping import sweep
+from orchestration.services.worker_link import stopping
+from orchestration.services.working import work_until_idle
+
+WORK_SLICE_SECONDS = 20.0
+
+
+@signals.worker_shutting_down.connect
+def stop_running_work(**_: object) -> None:
+    """Let running commands stop when this process shuts down; they go back in the queue."""
+    stopping.set()
+
+
+@signals.worker_init.connect
+def allow_running_work(**_: object) -> None:
+    """Take work again: a worker of this process starts."""
+    stopping.clear()
+
+
+@lru_cache(maxsize=1)
+def process_name(pid: int) -> str:
+    """Name this process among all workers. Shape: `host:pid:random`; a fork gets its own."""
+    return f"{socket.gethostname()}:{pid}:{uuid4().hex[:8]}"
+
+
+def current_slot() -> Slot:
+    """The slot of the calling thread."""
+    return Slot(f"{process_name(os.getpid())}:{threading.get_ident()}")
+
+
+@shared_task(name="orchestration.jobs.work_job", acks_late=True, ignore_result=True)
+def work_job() -> None:
+    """Claim ready assignments and keep going until none is left or the slice ends."""
+    work_until_idle(current_slot(), slice_seconds=WORK_SLICE_SECONDS)
+
+
+@shared_task(name="orchestration.jobs.sweep_job", ignore_result=True)
+def sweep_job() -> None:
+    """Repair what a lost message or a dead process left behind."""
+    sweep()
+
+
+@shared_task(name="orchestration.jobs.seal_job", ignore_result=True)
+def seal_job() -> None:
+    """Seal the audit events committed since last time."""
+    seal_events()
+
+
+@shared_task(name="orchestration.jobs.canary_job", ignore_result=True)
+def canary_job() -> None:
+    """Show that a worker hears: the scheduler sends this, the worker answers in a row."""
+    answer_canary()

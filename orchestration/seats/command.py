@@ -1,0 +1,168 @@
+"""The `command` backend: it runs a step's own commands, or applies a step's own fix.
+
+Source: DESIGN sections 2 and 8.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from orchestration.contracts.plan import ProposedFix
+from orchestration.errors import CountersignError
+from orchestration.models import Task
+from orchestration.runner.patches import apply_patch, is_applied
+from orchestration.runner.workspace import artifact_exists
+from orchestration.seats.base import Document, SeatJob, SeatLink
+from orchestration.seats.commands import Record, is_authorised, refusal_of, run_all
+from orchestration.states import Seat
+
+HANDOFF_CHARACTERS = 480
+
+
+class CommandSeat:
+    """Run what the plan wrote down: `run` as executor, `fix` as fixer."""
+
+    name = "command"
+    is_system = True
+
+    def can_fill(self, job: SeatJob) -> bool:
+        """A step with commands that may run here; a round whose every fix can be applied."""
+        task = job.task
+        if job.seat is Seat.EXECUTOR:
+            return bool(task.run) and not refusal_of(task, task.run)
+        if job.seat is not Seat.FIXER or job.input.get("mode") != "fix":
+            return False
+        fixes = [_fix(one) for one in job.input.get("defects", ())]
+        return bool(fixes) and all(fix is not None and _may_apply(task, fix) for fix in fixes)
+
+    def is_instant(self, job: SeatJob) -> bool:
+        """Return false: a command takes time."""
+        return False
+
+    def perform(self, job: SeatJob, link: SeatLink) -> Document:
+        """Run the step, or apply the fixes of a round."""
+        if job.seat is Seat.EXECUTOR:
+            return self._execute(job.task, link)
+        return self._fix(job, link)
+
+    def _execute(self, task: Task, link: SeatLink) -> Document:
+        """Run the step's commands. A failing run that `on_failure` covers is handed in for QA."""
+        refusal = refusal_of(task, task.run)
+        if refusal:
+            return {"status": "failed", "detail": refusal, "class": "config_error", "runs": []}
+        runs = run_all(task, task.run, link)
+        failing = next((run for run in runs if not run["ok"]), None)
+        document: Document = {"runs": runs, "status": "review", "detail": "", "class": ""}
+        if failing is not None and failing["outcome"] == "stopped":
+            document |= {"status": "stopped", "detail": "stopped"}
+        elif failing is not None and task.on_failure is None:
+            document |= {
+                "status": "failed",
+                "detail": _failure_words(failing),
+                "class": "timeout" if failing["outcome"] == "timed_out" else "check_failed",
+            }
+        document["outputs"] = _outputs(task, runs)
+        document["handoff"] = _handoff(task, runs)
+        return document
+
+    def _fix(self, job: SeatJob, link: SeatLink) -> Document:
+        """Apply each fix of the round: its patch, then its commands. A problem is told, not raised."""
+        problems: dict[str, str] = {}
+        runs: list[Record] = []
+        notes: list[str] = []
+        for one in job.input["defects"]:
+            fix = _fix(one)
+            if fix is None:
+                problems[one["id"]] = "this defect proposes no fix"
+                continue
+            notes.append(fix.description or "the proposed fix")
+            problem = _apply(job.task, fix, link, runs)
+            if problem:
+                problems[one["id"]] = problem
+        return {
+            "defects": [one["id"] for one in job.input["defects"]],
+            "change_note": "; ".join(notes)[:1000],
+            "problems": problems,
+            "runs": runs,
+        }
+
+
+def _fix(defect: Document) -> ProposedFix | None:
+    proposed = defect.get("proposed_fix")
+    if not proposed:
+        return None
+    fix = ProposedFix.from_stored(proposed)
+    return None if fix.is_empty else fix
+
+
+def _may_apply(task: Task, fix: ProposedFix) -> bool:
+    commands = [one.to_document() for one in fix.commands]
+    if not task.project.workspace or any(not is_authorised(task, one) for one in commands):
+        return False
+    return not commands or not refusal_of(task, commands)
+
+
+def _apply(task: Task, fix: ProposedFix, link: SeatLink, runs: list[Record]) -> str:
+    """Apply one fix; return why it could not be applied, or the empty string."""
+    workspace = Path(task.project.workspace)
+    if fix.patch.strip():
+        try:
+            if is_applied(workspace, fix.patch):
+                link.log("the patch is already applied\n")
+            else:
+                result = apply_patch(workspace, fix.patch)
+                link.log(f"patched {', '.join(result.paths)}\n")
+        except CountersignError as error:
+            link.log(f"the patch does not apply: {error.detail}\n")
+            return f"the patch does not apply: {error.detail}"
+    records = run_all(task, [one.to_document() for one in fix.commands], link)
+    runs += records
+    failing = next((one for one in records if not one["ok"]), None)
+    return _failure_words(failing) if failing is not None else ""
+
+
+def _outputs(task: Task, runs: list[Record]) -> list[Document]:
+    """The expected artifacts that exist, else the record of the run itself."""
+    outputs: list[Document] = []
+    workspace = Path(task.project.workspace)
+    for expected in task.expected_artifacts:
+        path = expected.get("path")
+        if path and artifact_exists(workspace, path):
+            outputs.append({"type": _type_of(expected), "title": path, "path": path})
+    lines = [f"$ {' '.join(run['argv'])}\n{run['output_tail']}" for run in runs]
+    outputs.append(
+        {
+            "type": "other",
+            "title": "Run record",
+            "content": "\n".join(lines)[-100_000:] or "nothing was run",
+            "summary": _summary(runs),
+        }
+    )
+    return outputs
+
+
+def _type_of(expected: Document) -> str:
+    known = {"code", "document", "data", "config"}
+    given = str(expected.get("type") or "other")
+    return given if given in known else "other"
+
+
+def _summary(runs: list[Record]) -> str:
+    passed = sum(1 for run in runs if run["ok"])
+    return f"{passed} of {len(runs)} commands succeeded"
+
+
+def _handoff(task: Task, runs: list[Record]) -> str:
+    """Say in at most 500 characters what ran and how it ended."""
+    lines = [_summary(runs)]
+    lines += [f"{' '.join(run['argv'])[:80]}: {run['outcome']}" for run in runs]
+    return "; ".join(lines)[:HANDOFF_CHARACTERS]
+
+
+def _failure_words(run: Record) -> str:
+    command = " ".join(run["argv"])[:200]
+    if run["exit_code"] is not None:
+        return f"{command}: exit {run['exit_code']}"
+    return f"{command}: {run['outcome']}"
+
+

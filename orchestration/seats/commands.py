@@ -1,0 +1,137 @@
+"""Run the commands of a step, in order, through the one runner, and say what came of each.
+
+What may run is checked here again, at the last moment: a trusted plan, an allow-listed prefix, or a
+digest that Sir approved.
+Source: DESIGN section 8 ("Commands on our machine").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.utils import timezone
+
+from orchestration.contracts.plan import VerificationCommand
+from orchestration.errors import CountersignError
+from orchestration.models import Assignment, Task
+from orchestration.policy import Policy
+from orchestration.rules.commands import command_digest
+from orchestration.runner.command import CommandSpec, check_expectations, run_command
+from orchestration.runner.processes import process_token
+from orchestration.seats.base import SeatLink
+from orchestration.states import AssignmentStatus, Seat
+
+Record = dict[str, Any]
+NO_SANDBOX = "not possible: no sandbox for code that agents wrote"
+
+
+def is_authorised(task: Task, command: Mapping[str, Any]) -> bool:
+    """Whether a planned command of a step may run: trusted plan, allow-list, or Sir's approval."""
+    blueprint = task.blueprint
+    if blueprint is not None and blueprint.plan.is_trusted:
+        return True
+    if task.project.policy.commands.allows(command["argv"]):
+        return True
+    planned = task.parent
+    return planned is not None and command_digest(command) in planned.approved_digests
+
+
+def refusal_of(task: Task, commands: Sequence[Mapping[str, Any]]) -> str:
+    """Why commands of a step may not run here, or the empty string."""
+    if not task.project.workspace:
+        return "not possible: this project has no workspace"
+    if has_agent_code(task) and not settings.COUNTERSIGN_UNSANDBOXED:
+        return NO_SANDBOX
+    unauthorised = [one for one in commands if not is_authorised(task, one)]
+    if unauthorised:
+        return f"not possible: not approved: {' '.join(unauthorised[0]['argv'])}"
+    return ""
+
+
+def has_agent_code(task: Task) -> bool:
+    """Whether an agent handed anything in, anywhere in this task's tree."""
+    rows = Assignment.objects.filter(
+        seat__in=[Seat.EXECUTOR.value, Seat.FIXER.value],
+        status=AssignmentStatus.DONE.value,
+        agent__isnull=False,
+    )
+    return rows.filter(task__root_id=task.lineage_root_id).exists() or (
+        rows.filter(task_id=task.lineage_root_id).exists()
+    )
+
+
+def run_all(
+    task: Task, commands: Sequence[Mapping[str, Any]], link: SeatLink, *, keep_going: bool = False
+) -> list[Record]:
+    """Run commands in order; stop at the first that fails, unless `keep_going`."""
+    records: list[Record] = []
+    for record in _each(task, commands, link):
+        records.append(record)
+        if record["outcome"] == "stopped" or not (record["ok"] or keep_going):
+            break
+    return records
+
+
+def _each(
+    task: Task, commands: Sequence[Mapping[str, Any]], link: SeatLink
+) -> Iterator[Record]:
+    for index, document in enumerate(commands):
+        command = VerificationCommand.from_stored(document)
+        link.log(f"$ {command.text}\n")
+        record = run_one(task, command, link)
+        record["index"] = index
+        link.log(f"[{record['outcome']}, exit {record['exit_code']}]\n")
+        yield record
+
+
+def run_one(task: Task, command: VerificationCommand, link: SeatLink) -> Record:
+    """Run one command. Shape: `{argv, ok, exit_code, outcome, output_tail, duration_ms, at}`.
+
+    A command that the runner refuses (bad directory, bad argument) is a record too, not an error.
+    """
+    at = timezone.now().isoformat()
+    try:
+        spec = build_spec(task, command, task.project.policy)
+        result = run_command(
+            spec,
+            on_output=link.log,
+            on_start=lambda pgid: link.process_started(f"{pgid} {process_token(pgid)}"),
+            should_stop=link.should_stop,
+        )
+    except CountersignError as error:
+        return {
+            "argv": list(command.argv), "ok": False, "exit_code": None, "outcome": "refused",
+            "output_tail": error.detail, "duration_ms": 0, "at": at,
+        }  # fmt: skip
+    faults = check_expectations(spec, result)
+    tail = result.stdout_tail
+    if faults and result.outcome not in ("ok", "failed"):
+        tail = f"{tail}\n{' '.join(faults)}".strip()
+    return {
+        "argv": list(command.argv),
+        "ok": not faults,
+        "exit_code": result.exit_code,
+        "outcome": result.outcome if faults or result.outcome == "ok" else "ok",
+        "output_tail": tail,
+        "faults": list(faults),
+        "duration_ms": round(result.duration_seconds * 1000),
+        "at": at,
+    }
+
+
+def build_spec(task: Task, command: VerificationCommand, policy: Policy) -> CommandSpec:
+    """Give a command its workspace and the limits of the policy."""
+    limits = policy.limits
+    return CommandSpec(
+        argv=command.argv,
+        workspace=Path(task.project.workspace),
+        cwd=command.cwd or ".",
+        timeout_seconds=command.timeout_seconds or limits.command_timeout_seconds,
+        output_limit_bytes=limits.command_output_bytes,
+        memory_limit_bytes=limits.command_memory_bytes,
+        expect_exit_code=command.expect_exit_code,
+        expect_stdout_contains=command.expect_stdout_contains,
+    )

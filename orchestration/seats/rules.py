@@ -1,0 +1,150 @@
+"""The `rules` backend: deterministic, offline answers for scorer, planner, auditor and QA.
+
+Source: DESIGN sections 6, 7 and 8.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from pathlib import Path
+
+from orchestration.contracts.plan import Plan as PlanDocument
+from orchestration.errors import CountersignError
+from orchestration.models import Task
+from orchestration.rules.listed_steps import plan_from_message
+from orchestration.rules.plan_audit import audit_plan
+from orchestration.rules.profiles import known_roles
+from orchestration.runner.workspace import read_inside
+from orchestration.seats.base import Document, SeatJob, SeatLink
+from orchestration.seats.commands import refusal_of, run_all
+from orchestration.states import Seat
+
+MAX_ARTIFACT_BYTES = 50 * 1024 * 1024
+PLAYBOOK = "playbook"
+
+
+class RulesSeat:
+    """Fill scorer, planner, auditor and QA by rules."""
+
+    name = "rules"
+    is_system = True
+
+    def can_fill(self, job: SeatJob) -> bool:
+        """Every rules seat, but a plan only where the text lists its own steps, and no revision."""
+        if job.seat is Seat.PLANNER:
+            return not job.input.get("findings") and _plan_of(job.task) is not None
+        return job.seat in (Seat.SCORER, Seat.AUDITOR, Seat.QA)
+
+    def is_instant(self, job: SeatJob) -> bool:
+        """Everything but QA's gathering of evidence is instant."""
+        return job.seat is not Seat.QA
+
+    def perform(self, job: SeatJob, link: SeatLink) -> Document:
+        """Answer for the seat; for QA, gather the evidence that it judges."""
+        if job.seat is Seat.PLANNER:
+            return _plan_of(job.task) or {}
+        if job.seat is Seat.AUDITOR:
+            return _audit(job)
+        return gather_evidence(job, link)
+
+
+def _plan_of(task: Task) -> Document | None:
+    """The plan this backend would hand in: the last one of its own, else the steps listed.
+
+    A playbook is planned again as it is: its unchanged, finished steps are kept.
+    """
+    last = task.plans.filter(is_light=False).exclude(body={}).last()
+    if last is not None and last.backend in ("rules", PLAYBOOK):
+        body: Document = last.body
+        return body
+    if last is not None:
+        return None
+    return plan_from_message(task.description or task.title)
+
+
+def _audit(job: SeatJob) -> Document:
+    plan = job.assignment.plan if job.assignment is not None else None
+    body = plan.body if plan is not None else {}
+    result = audit_plan(
+        PlanDocument.from_stored(body),
+        policy_allow=job.task.project.policy.commands.allow,
+        known_roles=known_roles(),
+        tools_available=lambda program: _has_tool(job.task, program),
+        planner=plan.backend if plan is not None else "",
+    )
+    return {
+        "verdict": result.verdict.value,
+        "checks": [
+            {"name": one.name, "ok": one.ok, "finding": one.finding} for one in result.checks
+        ],
+        "suggestions": list(result.suggestions),
+    }
+
+
+def _has_tool(task: Task, program: str) -> bool:
+    """Whether a program can be found: on the PATH, or as a file in the workspace."""
+    if shutil.which(program) is not None:
+        return True
+    return bool(task.project.workspace) and (Path(task.project.workspace) / program).is_file()
+
+
+def gather_evidence(job: SeatJob, link: SeatLink) -> Document:
+    """Re-run what is due, run the verify commands, read the files. Shape: see `Evidence`."""
+    task = job.task
+    evidence: Document = {"runs": [], "verifies": [], "refusal": ""}
+    if job.input.get("stage") == "verification":
+        evidence["refusal"] = refusal_of(task, [*task.run, *task.verify])
+        if not evidence["refusal"]:
+            if task.run and task.fix_round:
+                evidence["runs"] = run_all(task, task.run, link)
+            elif task.run:
+                evidence["runs"] = _last_runs(task)
+            evidence["verifies"] = run_all(task, task.verify, link, keep_going=True)
+    files, missing, changed = _read_files(task)
+    return evidence | {"files": files, "missing": missing, "changed": changed}
+
+
+def _last_runs(task: Task) -> list[Document]:
+    """The records of the run that was handed in, as we observed it; only its newest counts."""
+    done = task.assignments.filter(
+        seat=Seat.EXECUTOR.value, attempt=task.attempt, result__isnull=False
+    ).last()
+    runs: list[Document] = list(done.result.get("runs", ())) if done and done.result else []
+    return runs
+
+
+def _read_files(task: Task) -> tuple[dict[str, bytes], list[str], list[str]]:
+    """Read every expected artifact and output that is a path, as it is now."""
+    files: dict[str, bytes] = {}
+    missing: list[str] = []
+    changed: list[str] = []
+    handed_in = {
+        one.path: one.sha256
+        for one in task.outputs.filter(attempt=task.attempt, is_orphan=False).order_by("pk")
+        if one.path
+    }
+    titles = set(task.outputs.filter(attempt=task.attempt).values_list("title", flat=True))
+    expected = [one.get("path") for one in task.expected_artifacts if one.get("path")]
+    for path in dict.fromkeys([*expected, *handed_in]):
+        data = _read(task, path)
+        if not data:
+            missing.append(path)
+            continue
+        files[path] = data
+        known = handed_in.get(path)
+        if known and not task.fix_round and known != hashlib.sha256(data).hexdigest():
+            changed.append(path)
+    names = [one["name"] for one in task.expected_artifacts if one.get("name")]
+    missing += [name for name in names if name not in titles]
+    return files, missing, changed
+
+
+def _read(task: Task, path: str) -> bytes:
+    """Read one file of the workspace; what cannot be read counts as missing."""
+    if not task.project.workspace:
+        return b""
+    try:
+        return read_inside(Path(task.project.workspace), path, MAX_ARTIFACT_BYTES)
+    except CountersignError:
+        return b""

@@ -1,0 +1,122 @@
+"""Locked artifacts: content-addressed, versioned, immutable; reads are recorded, impact follows them.
+
+Source: DESIGN section 8 ("Locked artifacts").
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+
+from django.db.models import Max
+
+from orchestration.models import (
+    Artifact,
+    ArtifactContent,
+    ArtifactRead,
+    Assignment,
+    Output,
+    Task,
+)
+from orchestration.services.work import Work
+
+
+def lock_artifacts(
+    work: Work,
+    task: Task,
+    outputs: Sequence[Output],
+    files: Mapping[str, bytes],
+    *,
+    exception_note: str = "",
+) -> list[Artifact]:
+    """Lock the newest outputs of a finished step: one artifact version each.
+
+    `files` holds the bytes of outputs that are paths, as they were when they were verified.
+    An output whose digest equals the standing version's makes no new one.
+    """
+    contents: dict[str, ArtifactContent] = {}
+    standing = _standing_versions(task) if task.attempt > 1 or task.fix_round else {}
+    rows: list[Artifact] = []
+    for output in outputs:
+        name = output.path or output.title
+        data = files.get(output.path) if output.path else output.content.encode()
+        if data is None:
+            continue
+        digest = hashlib.sha256(data).hexdigest()
+        version, known = standing.get(name, (0, ""))
+        if known == digest and not exception_note:
+            continue
+        contents[digest] = ArtifactContent(sha256=digest, size_bytes=len(data), data=data)
+        rows.append(
+            Artifact(
+                project_id=task.project_id,
+                task=task,
+                output=output,
+                name=name,
+                type=output.type,
+                version=version + 1,
+                content_id=digest,
+                size_bytes=len(data),
+                exception_note=exception_note,
+                locked_at=work.now,
+            )
+        )
+        standing[name] = (version + 1, digest)
+    if rows:
+        ArtifactContent.objects.bulk_create(contents.values(), ignore_conflicts=True)
+        Artifact.objects.bulk_create(rows)
+    for row in rows:
+        work.record(
+            "artifact.locked",
+            subject=f"artifact:{row.pk}",
+            project_id=task.project_id,
+            task_id=task.pk,
+            after={"name": row.name, "version": row.version, "sha256": row.content_id},
+            why=exception_note,
+        )
+    return rows
+
+
+def _standing_versions(task: Task) -> dict[str, tuple[int, str]]:
+    """Newest version and digest of each artifact name of a task."""
+    newest = task.artifacts.values("name").annotate(newest=Max("version"))
+    versions = {row["name"]: row["newest"] for row in newest}
+    rows = task.artifacts.filter(name__in=versions).values_list("name", "version", "content_id")
+    return {name: (version, sha) for name, version, sha in rows if versions[name] == version}
+
+
+def record_reads(task: Task, assignment: Assignment | None) -> None:
+    """Record that a step read the locked artifacts of the steps it depends on."""
+    artifact_ids = Artifact.objects.filter(task__dependents__task=task).values_list("pk", flat=True)
+    reads = [
+        ArtifactRead(artifact_id=artifact_id, task=task, assignment=assignment)
+        for artifact_id in artifact_ids
+    ]
+    if reads:
+        ArtifactRead.objects.bulk_create(reads, ignore_conflicts=True)
+
+
+def impact_of(task: Task) -> list[dict[str, object]]:
+    """List the transitive consumers of a step: who reads it, locked consumers first.
+
+    Shape: `{task, step_key, title, status, effect}`; effect is `to_reverify` for a consumer that is
+    done and `freed` for one that waits.
+    """
+    seen: set[int] = set()
+    frontier = [task.pk]
+    while frontier:
+        found = Task.objects.filter(requirements__requires_id__in=frontier, is_superseded=False)
+        frontier = [pk for pk in found.values_list("pk", flat=True).distinct() if pk not in seen]
+        seen.update(frontier)
+    rows = Task.objects.filter(pk__in=seen).order_by("phase", "pk")
+    listed = [
+        {
+            "task": str(row.pk),
+            "step_key": row.step_key,
+            "title": row.title,
+            "status": row.status,
+            "effect": "to_reverify" if row.status == "done" else "freed",
+        }
+        for row in rows
+    ]
+    return sorted(listed, key=lambda row: row["effect"] != "to_reverify")

@@ -1,0 +1,372 @@
+"""Assignments: queue, claim with a lease and a fencing token, heartbeat, release, requeue.
+
+A claim is a compare-and-set on the row; a result under an older token is refused.
+Source: DESIGN sections 2 and 3 ("Leases").
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.db.models import Count, F, Q
+
+from orchestration.errors import Conflict, LeaseLost, NotReady
+from orchestration.models import Agent, Assignment, Task
+from orchestration.policy import Policy
+from orchestration.rules.scoring import mode_of
+from orchestration.seats.base import SeatJob
+from orchestration.seats.registry import EXTERNAL, pick_backend, worker_backends
+from orchestration.services.lookups import lock_task
+from orchestration.services.moves import hint_task, move_assignment, move_task
+from orchestration.services.work import Work, locked
+from orchestration.states import (
+    ASSIGNMENT_LIVE,
+    TASK_HOLDS_SLOT,
+    AssignmentStatus,
+    Complexity,
+    ProjectStatus,
+    Seat,
+    TaskStatus,
+)
+
+WORKER_LEASE_SECONDS = 30
+"""Lease of our own workers: the crash grace. They heartbeat at a third of it."""
+_CANDIDATES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One executor slot of a worker process. `worker` names host, process start and thread."""
+
+    worker: str
+
+
+def queue_assignment(
+    work: Work,
+    task: Task,
+    seat: Seat,
+    policy: Policy,
+    *,
+    input: Mapping[str, Any] | None = None,
+    plan_id: int | None = None,
+    defect_id: int | None = None,
+    backend: str | None = None,
+) -> Assignment:
+    """Queue one assignment for the first backend that can fill the seat, and wake a worker.
+
+    Errors: Conflict when no backend of the policy can fill it.
+    Locks: expects the task's row locked.
+    """
+    document = dict(input or {})
+    if backend is None:
+        chosen = pick_backend(SeatJob(seat, task, None, document), policy)
+        if chosen is None:
+            raise Conflict(f"no backend can fill the seat {seat}", code="seat_unfilled", seat=seat)
+        backend = chosen.name
+    assignment = build_assignment(
+        work, task, seat, policy, backend=backend, input=document, plan_id=plan_id,
+        defect_id=defect_id,
+    )
+    assignment.save(force_insert=True)
+    record_queued(work, assignment)
+    return assignment
+
+
+def build_assignment(
+    work: Work,
+    task: Task,
+    seat: Seat,
+    policy: Policy,
+    *,
+    backend: str,
+    input: dict[str, Any],
+    plan_id: int | None = None,
+    defect_id: int | None = None,
+) -> Assignment:
+    """Build an unsaved assignment with the hints and limits of its task."""
+    mode = mode_of(Complexity(task.complexity or Complexity.LOW))
+    return Assignment(
+        project_id=task.project_id,
+        task=task,
+        plan_id=plan_id,
+        defect_id=defect_id,
+        seat=seat.value,
+        backend=backend,
+        attempt=task.attempt,
+        queued_at=work.now,
+        input=input,
+        hints={
+            "model": policy.model_hint(seat),
+            "effort": mode.effort,
+            "thinking": mode.thinking,
+        },
+        limits={
+            "turns": policy.limits.turns,
+            "cost_usd": policy.limits.cost_usd,
+            "timeout_seconds": policy.limits.timeout_seconds(task.depth),
+        },
+    )
+
+
+def record_queued(work: Work, assignment: Assignment) -> None:
+    """Record a saved assignment as queued and wake whoever can take it."""
+    work.record(
+        "assignment.queued",
+        subject=f"assignment:{assignment.pk}",
+        project_id=assignment.project_id,
+        task_id=assignment.task_id,
+        after={
+            "status": AssignmentStatus.QUEUED.value,
+            "seat": assignment.seat,
+            "backend": assignment.backend,
+            "attempt": assignment.attempt,
+        },
+    )
+    if assignment.backend == EXTERNAL:
+        work.hint(f"task:{assignment.task_id}", assignment.project_id)
+    else:
+        work.wake()
+
+
+def lease(
+    work: Work,
+    assignment: Assignment,
+    policy: Policy,
+    *,
+    worker: str,
+    agent: Agent | None = None,
+) -> Assignment:
+    """Lease a locked, queued assignment; an executor's task moves to `claimed` with it.
+
+    Errors: IllegalTransition when the row is no longer queued.
+    Locks: expects the assignment's and its task's rows locked.
+    """
+    seconds = policy.limits.lease_seconds if agent else WORKER_LEASE_SECONDS
+    assignment.worker = worker
+    assignment.agent = agent
+    assignment.token += 1
+    assignment.lease_token = secrets.token_urlsafe(24)
+    assignment.leased_at = work.now
+    assignment.lease_expires_at = work.now + timedelta(seconds=seconds)
+    timeout = policy.limits.timeout_seconds(assignment.task.depth)
+    assignment.deadline = work.now + timedelta(seconds=timeout)
+    assignment.has_progress = False
+    move_assignment(work, assignment, AssignmentStatus.LEASED)
+    work.touch(
+        assignment,
+        "worker", "agent", "token", "lease_token", "leased_at", "lease_expires_at", "deadline",
+        "has_progress",
+    )  # fmt: skip
+    task = assignment.task
+    if assignment.seat == Seat.EXECUTOR:
+        task.assignee = agent
+        work.touch(task, "assignee")
+        move_task(work, task, TaskStatus.CLAIMED, facts={"holder": worker})
+    hint_task(work, task)
+    return assignment
+
+
+def claim_next(
+    work: Work,
+    slot: Slot,
+    *,
+    frees_slot_of: int | None = None,
+    project_id: int | None = None,
+) -> Assignment | None:
+    """Claim the oldest assignment our own workers may run, or None.
+
+    `frees_slot_of` is the parent whose slot the caller gives back in this same transaction, so a
+    sibling may be taken without counting.
+    Locks: the parent of the chosen task (unless its slot was just freed), the task, the assignment.
+    """
+    full: set[int] = set()
+    while True:
+        rows = list(_queued(work, worker_backends(), project_id, full, frees_slot_of))
+        if not rows:
+            return None
+        for assignment_id, parent_id, seat in rows:
+            if parent_id in full:
+                continue
+            counted = seat == Seat.EXECUTOR and parent_id is not None
+            if counted and parent_id != frees_slot_of and not has_free_slot(parent_id):
+                full.add(parent_id)
+                continue
+            claimed = _take(work, assignment_id, worker=slot.worker, skip=True)
+            if claimed is not None:
+                return claimed
+        if len(rows) < _CANDIDATES:
+            return None
+
+
+def _queued(
+    work: Work,
+    names: Sequence[str],
+    project_id: int | None,
+    full: Iterable[int],
+    prefer_parent: int | None,
+) -> Iterable[tuple[int, int | None, str]]:
+    """List candidates, oldest first; siblings of a freed slot come first."""
+    queryset = Assignment.objects.filter(
+        Q(not_before__isnull=True) | Q(not_before__lte=work.now),
+        status=AssignmentStatus.QUEUED.value,
+        backend__in=names,
+        project__status=ProjectStatus.ACTIVE.value,
+    )
+    if project_id is not None:
+        queryset = queryset.filter(project_id=project_id)
+    rows = queryset.values_list("pk", "task__parent_id", "seat").order_by("pk")
+    if prefer_parent is not None:
+        siblings = list(rows.filter(task__parent_id=prefer_parent)[:_CANDIDATES])
+        if siblings:
+            return siblings
+    full = list(full)
+    if full:
+        rows = rows.exclude(task__parent_id__in=full, seat=Seat.EXECUTOR.value)
+    return rows[:_CANDIDATES]
+
+
+def has_free_slot(parent_id: int) -> bool:
+    """Whether a parent has a parallel slot free. Locks: the parent, so that two claims count right."""
+    parent = lock_task(parent_id)
+    policy = parent.project.policy
+    return running_children(parent_id) < policy.limits.parallel_children
+
+
+def running_children(parent_id: int) -> int:
+    """Count the leaves of a parent that hold a slot."""
+    held = [state.value for state in TASK_HOLDS_SLOT]
+    return Task.objects.filter(parent_id=parent_id, status__in=held, is_planned=False).count()
+
+
+def _take(work: Work, assignment_id: int, *, worker: str, skip: bool) -> Assignment | None:
+    """Lock task and assignment and lease it, unless somebody else was first."""
+    task_id = Assignment.objects.values_list("task_id", flat=True).get(pk=assignment_id)
+    task = locked(
+        Task.objects.select_related("project").filter(pk=task_id), skip=skip
+    ).first()
+    if task is None:
+        return None
+    assignment = locked(
+        Assignment.objects.filter(pk=assignment_id, status=AssignmentStatus.QUEUED.value),
+        skip=skip,
+    ).first()
+    if assignment is None:
+        return None
+    if assignment.seat == Seat.EXECUTOR and task.status != TaskStatus.PENDING:
+        return None
+    assignment.task, assignment.project = task, task.project
+    return lease(work, assignment, task.project.policy, worker=worker)
+
+
+def require_lease(assignment: Assignment, *, lease_token: str) -> None:
+    """Raise unless the caller holds the assignment's live lease.
+
+    Errors: LeaseLost naming the present holder.
+    """
+    held = assignment.lease_token and secrets.compare_digest(
+        assignment.lease_token.encode(), lease_token.encode()
+    )
+    if assignment.status != AssignmentStatus.LEASED or not held:
+        raise LeaseLost(
+            f"this lease ended: the assignment is {assignment.status}",
+            holder=assignment.worker or None,
+            code="upgraded" if assignment.error == "upgraded" else "lease_lost",
+        )
+
+
+def extend_lease(
+    work: Work, assignment: Assignment, *, has_progress: bool = False
+) -> Assignment:
+    """Give a locked, leased assignment a full lease again.
+
+    Errors: LeaseLost when its lease ended already.
+    """
+    if assignment.status != AssignmentStatus.LEASED:
+        raise LeaseLost("this lease ended", holder=assignment.worker or None)
+    policy = assignment.project.policy
+    is_external = assignment.backend == EXTERNAL
+    seconds = policy.limits.lease_seconds if is_external else WORKER_LEASE_SECONDS
+    if not assignment.is_clock_stopped:
+        assignment.lease_expires_at = work.now + timedelta(seconds=seconds)
+    assignment.has_progress = assignment.has_progress or has_progress
+    work.touch(assignment, "lease_expires_at", "has_progress")
+    return assignment
+
+
+def requeue(work: Work, assignment: Assignment, *, why: str, is_transient: bool = False) -> None:
+    """Put a leased assignment back in the queue under a new token; an executor's task goes back too.
+
+    Locks: expects the assignment's and its task's rows locked.
+    """
+    if is_transient:
+        assignment.transient_count += 1
+        delay = min(2**assignment.transient_count, 300)
+        assignment.not_before = work.now + timedelta(seconds=delay)
+        work.touch(assignment, "transient_count", "not_before")
+    task = assignment.task
+    if assignment.seat == Seat.EXECUTOR and task.status in TASK_HOLDS_SLOT:
+        task.assignee = None
+        work.touch(task, "assignee")
+        move_task(work, task, TaskStatus.PENDING, why=why)
+    move_assignment(work, assignment, AssignmentStatus.QUEUED, why=why)
+    if assignment.backend != EXTERNAL:
+        work.wake()
+
+
+def cancel_live(work: Work, task_ids: Sequence[int], *, why: str, seats: Iterable[Seat] = ()) -> int:
+    """Cancel every live assignment of some tasks. Return how many were leased.
+
+    Locks: takes the assignments in id order; expects the tasks locked.
+    """
+    rows = locked(
+        Assignment.objects.select_related("task").filter(
+            task_id__in=task_ids, status__in=[state.value for state in ASSIGNMENT_LIVE]
+        )
+    ).order_by("pk")
+    wanted = {seat.value for seat in seats}
+    leased = 0
+    for row in rows:
+        if wanted and row.seat not in wanted:
+            continue
+        leased += row.status == AssignmentStatus.LEASED
+        move_assignment(work, row, AssignmentStatus.CANCELLED, why=why)
+    return leased
+
+
+def require_claimable(task: Task, reason: str | None) -> None:
+    """Raise unless a task may be claimed.
+
+    Errors: NotReady naming the reason, or the holder when it is taken.
+    """
+    if task.status != TaskStatus.PENDING:
+        holder = task.assignee.name if task.assignee else None
+        raise NotReady(f"the task is {task.status}", reason=task.status, holder=holder)
+    if reason is not None:
+        raise NotReady(f"the task is not ready: {reason}", reason=reason)
+
+
+def queue_depth() -> Mapping[str, int]:
+    """Count what our own workers could claim and what they hold. Shape: `queued`, `leased`."""
+    counted = Assignment.objects.filter(backend__in=worker_backends()).aggregate(
+        queued=Count("pk", filter=Q(status=AssignmentStatus.QUEUED.value)),
+        leased=Count("pk", filter=Q(status=AssignmentStatus.LEASED.value)),
+    )
+    return {"queued": counted["queued"], "leased": counted["leased"]}
+
+
+def close_dependency_counts(task_id: int) -> int:
+    """Take one off the counters of a finished task's dependents. Return how many there are.
+
+    Locks: the dependents, in id order, so that two finishers cannot deadlock.
+    """
+    dependents = Task.objects.filter(requirements__requires_id=task_id)
+    ids = list(locked(dependents).order_by("pk").values_list("pk", flat=True))
+    if not ids:
+        return 0
+    return Task.objects.filter(pk__in=ids, remaining_dependencies__gt=0).update(
+        remaining_dependencies=F("remaining_dependencies") - 1
+    )

@@ -1,0 +1,330 @@
+"""A locked blueprint's steps as child tasks: new ones made in bulk, unchanged ones kept.
+
+Source: DESIGN section 7 (lock, definition hash), section 4 rules 4 and 12.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.db.models import F
+
+from orchestration.contracts.plan import Plan as PlanDocument
+from orchestration.contracts.plan import PlanStep, VerificationCommand
+from orchestration.models import Assessment, Blueprint, Plan, Project, Task, TaskDependency
+from orchestration.rules.commands import command_digest
+from orchestration.rules.dag import assign_phases, definition_hashes
+from orchestration.services.assignments import cancel_live
+from orchestration.services.inbox import open_decision, withdraw_open
+from orchestration.services.lookups import lock_lineage_root
+from orchestration.services.moves import move_task
+from orchestration.services.readiness import make_ready
+from orchestration.services.work import Work, locked
+from orchestration.states import (
+    SKIPPED_REASON,
+    SUPERSEDED_REASON,
+    Complexity,
+    DecisionKind,
+    RiskLevel,
+    Route,
+    TaskStatus,
+)
+
+MIN_TITLE = 300
+
+
+def create_steps(
+    work: Work, task: Task, blueprint: Blueprint, plan: Plan, parsed: PlanDocument
+) -> None:
+    """Make the child tasks of a new blueprint, keep the unchanged ones, and start what may start.
+
+    Locks: expects the planned task locked; takes its project (for the numbers) and old children.
+    """
+    hashes = definition_hashes(parsed)
+    phases = assign_phases(parsed)
+    kept = keep_unchanged(work, task, blueprint, hashes)
+    fresh = [step for step in parsed.steps if step.id not in kept]
+    numbers = take_numbers(task.project, len(fresh))
+    root = lock_lineage_root(task)
+    rows = [
+        build_step(
+            work, task, root, blueprint, step,
+            number=number, phase=phases[step.id], digest=hashes[step.id], is_trusted=plan.is_trusted,
+        )
+        for step, number in zip(fresh, numbers, strict=True)
+    ]  # fmt: skip
+    Task.objects.bulk_create(rows, batch_size=500)
+    by_key = {row.step_key: row for row in rows} | kept
+    _link(parsed, by_key, rows)
+    _record_created(work, rows, why=f"blueprint {blueprint.number}")
+    _inherit(work, task, root, parsed, by_key)
+    waiting = ask_for_commands(work, task, plan, parsed, by_key)
+    _start_first(work, task, [row for row in by_key.values() if row.step_key not in waiting])
+
+
+def take_numbers(project: Project, count: int) -> range:
+    """Reserve a run of task numbers of a project. Locks: the project's row, by the update."""
+    Project.objects.filter(pk=project.pk).update(task_sequence=F("task_sequence") + count)
+    last = Project.objects.values_list("task_sequence", flat=True).get(pk=project.pk)
+    return range(last - count + 1, last + 1)
+
+
+def build_step(
+    work: Work,
+    parent: Task,
+    root: Task,
+    blueprint: Blueprint,
+    step: PlanStep,
+    *,
+    number: int,
+    phase: int,
+    digest: str,
+    is_trusted: bool,
+) -> Task:
+    """Build one unsaved child task from a step.
+
+    A step with `run`, from a playbook, or with `delegate: false` is direct and low; every other is
+    assessed on its own text when its turn comes.
+    """
+    direct = bool(step.run) or is_trusted or not step.delegate
+    risk = step.risk_level.value if step.risk_level else (RiskLevel.LOW.value if direct else "")
+    is_risky = risk in (RiskLevel.HIGH.value, RiskLevel.CRITICAL.value)
+    complexity = Complexity.HIGH if is_risky else Complexity.LOW
+    return Task(
+        project=parent.project,
+        number=number,
+        title=step.action[:MIN_TITLE],
+        description=step.action if len(step.action) > MIN_TITLE else "",
+        parent=parent,
+        root=root,
+        blueprint=blueprint,
+        step_key=step.id,
+        definition_hash=digest,
+        phase=phase,
+        depth=parent.depth + 1,
+        route=Route.DIRECT.value if direct else "",
+        complexity=complexity.value if direct else "",
+        risk_level=risk,
+        is_assessed=direct,
+        role=step.role or "",
+        scope=list(step.scope or step.written_paths),
+        expected_artifacts=[_plain(one) for one in step.expected_artifacts],
+        run=[_plain(one) for one in step.run],
+        verify=[_plain(one) for one in step.verify],
+        on_failure=_plain(step.on_failure) if step.on_failure else None,
+        writes=list(step.writes),
+        risks=list(step.risks),
+        resources=list(step.resources),
+        is_irreversible=step.irreversible,
+        is_delegated=step.delegate,
+        estimate_minutes=step.estimate_minutes,
+        estimated_steps=1 if direct else None,
+        created_at=work.now,
+        updated_at=work.now,
+    )
+
+
+def _plain(model: Any) -> dict[str, Any]:
+    document: dict[str, Any] = model.to_document()
+    return document
+
+
+def keep_unchanged(
+    work: Work, task: Task, blueprint: Blueprint, hashes: Mapping[str, str]
+) -> dict[str, Task]:
+    """Re-parent the unchanged old steps and supersede the others (rule 4). Return the kept ones.
+
+    Kept = same key and same definition hash, and done or not yet started.
+    """
+    old = list(
+        locked(
+            Task.objects.filter(parent=task, blueprint__isnull=False, is_superseded=False)
+        ).order_by("pk")
+    )
+    kept: dict[str, Task] = {}
+    dropped: list[Task] = []
+    for row in old:
+        row.project = task.project
+        unchanged = hashes.get(row.step_key) == row.definition_hash
+        untouched = row.status == TaskStatus.PENDING and row.tries == 0
+        if unchanged and (row.status == TaskStatus.DONE or untouched):
+            row.blueprint = blueprint
+            work.touch(row, "blueprint")
+            kept[row.step_key] = row
+        else:
+            dropped.append(row)
+    supersede(work, dropped)
+    return kept
+
+
+def supersede(work: Work, rows: Sequence[Task]) -> None:
+    """Mark old steps as superseded: open ones are cancelled, done ones only marked."""
+    ids = [row.pk for row in rows]
+    if not ids:
+        return
+    subtree = [*ids, *descendant_ids(ids)]
+    cancel_live(work, subtree, why=SUPERSEDED_REASON)
+    withdraw_open(work, subtree, why=SUPERSEDED_REASON)
+    below = locked(Task.objects.filter(pk__in=subtree).exclude(pk__in=ids)).order_by("pk")
+    for row in (*rows, *below):
+        row.is_superseded = True
+        work.touch(row, "is_superseded")
+        if row.status not in (TaskStatus.DONE, TaskStatus.CANCELLED):
+            move_task(
+                work, row, TaskStatus.CANCELLED, why=SUPERSEDED_REASON,
+                cancel_reason=SUPERSEDED_REASON,
+            )  # fmt: skip
+
+
+def descendant_ids(task_ids: Sequence[int]) -> list[int]:
+    """List the ids of everything below some tasks, level by level."""
+    found: list[int] = []
+    level = list(task_ids)
+    while level:
+        level = list(Task.objects.filter(parent_id__in=level).values_list("pk", flat=True))
+        found += level
+    return found
+
+
+def is_satisfied(task: Task) -> bool:
+    """Whether a step counts as finished for its dependents and its phase."""
+    return task.status == TaskStatus.DONE or (
+        task.status == TaskStatus.CANCELLED and task.cancel_reason == SKIPPED_REASON
+    )
+
+
+def _link(parsed: PlanDocument, by_key: Mapping[str, Task], fresh: Sequence[Task]) -> None:
+    """Write the edges of the plan and the counters of unmet dependencies."""
+    new_ids = {row.pk for row in fresh}
+    kept_ids = [row.pk for row in by_key.values() if row.pk not in new_ids]
+    TaskDependency.objects.filter(task_id__in=kept_ids).delete()
+    edges = []
+    for step in parsed.steps:
+        row = by_key[step.id]
+        unmet = 0
+        for needed in step.depends_on:
+            required = by_key[needed]
+            edges.append(TaskDependency(task=row, requires=required))
+            unmet += not is_satisfied(required)
+        row.remaining_dependencies = unmet
+    TaskDependency.objects.bulk_create(edges, batch_size=1000)
+    Task.objects.bulk_update(by_key.values(), ["remaining_dependencies"], batch_size=500)
+
+
+def _record_created(work: Work, rows: Sequence[Task], *, why: str) -> None:
+    """Write the creation events and the S0 records of new steps, in bulk."""
+    Assessment.objects.bulk_create(
+        [
+            Assessment(
+                task=row,
+                stage="S0",
+                outcome="direct",
+                rule="planned_step",
+                created_at=work.now,
+            )
+            for row in rows
+            if row.is_assessed
+        ],
+        batch_size=500,
+    )
+    for row in rows:
+        work.record(
+            "task.pending",
+            subject=f"task:{row.pk}",
+            project_id=row.project_id,
+            task_id=row.pk,
+            after={"status": TaskStatus.PENDING.value, "step": row.step_key, "parent": row.parent_id},
+            why=why,
+        )
+
+
+def _inherit(
+    work: Work, task: Task, root: Task, parsed: PlanDocument, by_key: Mapping[str, Task]
+) -> None:
+    """Open the first phase, end the stop of the last attempt, and take the steps' highest risk."""
+    open_rows = [row for row in by_key.values() if not is_satisfied(row)]
+    task.open_phase = min((row.phase for row in open_rows), default=1)
+    fields = ["open_phase"]
+    if task.route == Route.WORKFLOW:
+        order = list(RiskLevel)
+        risks = [RiskLevel(step.risk_level or RiskLevel.LOW) for step in parsed.steps]
+        task.risk_level = max(risks, key=order.index).value
+        complexities = [Complexity(row.complexity or Complexity.LOW) for row in by_key.values()]
+        task.complexity = max(complexities, key=list(Complexity).index).value
+        fields += ["risk_level", "complexity"]
+    task.estimated_steps = len(parsed.steps)
+    work.touch(task, *fields, "estimated_steps")
+    if root.is_ending:
+        root.is_ending = False
+        work.touch(root, "is_ending")
+
+
+def needs_approval(
+    plan: Plan, project: Project, approved: Sequence[str], command: VerificationCommand
+) -> bool:
+    """Whether Sir has to see a command before it may run on our machine."""
+    if plan.is_trusted or project.policy.commands.allows(command.argv):
+        return False
+    return command_digest(command.to_document()) not in approved
+
+
+def ask_for_commands(
+    work: Work, task: Task, plan: Plan, parsed: PlanDocument, by_key: Mapping[str, Task]
+) -> set[str]:
+    """Open one `command_approval` for all commands outside the allow-list (rule 12).
+
+    Return the keys of the steps that wait for it.
+    """
+    waiting: set[str] = set()
+    listed: list[dict[str, Any]] = []
+    for step in parsed.steps:
+        commands = [
+            one
+            for one in step.commands
+            if needs_approval(plan, task.project, task.approved_digests, one)
+        ]
+        if not commands or is_satisfied(by_key[step.id]):
+            continue
+        waiting.add(step.id)
+        listed += [
+            {
+                "step": step.id,
+                "action": step.action,
+                "argv": list(one.argv),
+                "cwd": one.cwd,
+                "digest": command_digest(one.to_document()),
+            }
+            for one in commands
+        ]
+    if not waiting:
+        return waiting
+    ids = [by_key[key].pk for key in waiting]
+    Task.objects.filter(pk__in=ids).update(is_awaiting_commands=True)
+    for key in waiting:
+        by_key[key].is_awaiting_commands = True
+    open_decision(
+        work,
+        kind=DecisionKind.COMMAND_APPROVAL,
+        project=task.project,
+        task=task,
+        plan=plan,
+        title=f"{len(listed)} commands outside the allow-list",
+        question=f"May these {len(listed)} commands run on this machine?",
+        content={"commands": listed, "steps": sorted(waiting)},
+        params={"count": len(listed), "frees": len(waiting)},
+    )
+    return waiting
+
+
+def _start_first(work: Work, task: Task, rows: Sequence[Task]) -> None:
+    ready = [
+        row
+        for row in rows
+        if row.status == TaskStatus.PENDING
+        and not row.remaining_dependencies
+        and row.phase <= task.open_phase
+    ]
+    for row in ready:
+        row.parent, row.root = task, task.root or task
+    make_ready(work, ready)

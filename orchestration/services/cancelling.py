@@ -1,0 +1,89 @@
+"""Cancel a task with everything below it, or one step with what cannot start without it.
+
+Source: DESIGN section 4 rules 5, 6 and 7.
+"""
+
+from __future__ import annotations
+
+from orchestration.models import Defect, Task
+from orchestration.services.assignments import cancel_live
+from orchestration.services.blueprints import descendant_ids, is_satisfied
+from orchestration.services.inbox import withdraw_open
+from orchestration.services.lookups import lineage_root, lock_project
+from orchestration.services.loop import complete_project_if_done, end_attempt
+from orchestration.services.moves import move_defect, move_task
+from orchestration.services.readiness import start_roots
+from orchestration.services.work import Work, locked
+from orchestration.states import (
+    DEFECT_UNFINISHED,
+    TASK_TERMINAL,
+    DefectStatus,
+    TaskStatus,
+)
+
+BY_SIR = "cancelled_by_sir"
+
+
+def cancel_tree(work: Work, task: Task, *, why: str, reason: str = BY_SIR) -> None:
+    """Cancel a task and everything below it; its leases, decisions and defects end with it.
+
+    A cancelled step ends its root's attempt, counting nothing (rule 7); a cancelled root lets the
+    next one start.
+    Locks: expects the task locked; takes everything below in id order.
+    """
+    work.flush()
+    below = descendant_ids([task.pk])
+    _cancel_rows(work, [task.pk, *below], why=why, reason=reason)
+    work.flush()
+    if task.parent_id is None:
+        project = lock_project(task.project_id)
+        complete_project_if_done(work, project)
+        work.flush()
+        start_roots(work, project)
+        return
+    _cancel_dependents(work, task, why=why, reason=reason)
+    root = lineage_root(task)
+    if reason == BY_SIR and root.status == TaskStatus.WORKING:
+        cause = {
+            "class": BY_SIR,
+            "step": task.step_key,
+            "attempt": root.attempt,
+            "root_cause": f"step {task.step_key} cancelled by Sir: {why}",
+        }
+        end_attempt(work, root, cause=cause)
+
+
+def _cancel_rows(work: Work, ids: list[int], *, why: str, reason: str) -> None:
+    cancel_live(work, ids, why=why or reason)
+    withdraw_open(work, ids, why="task cancelled")
+    unfinished = [state.value for state in DEFECT_UNFINISHED]
+    for defect in Defect.objects.select_related("task").filter(
+        task_id__in=ids, status__in=unfinished
+    ):
+        move_defect(work, defect, DefectStatus.VOID, why="task cancelled")
+    for row in locked(Task.objects.filter(pk__in=ids)).order_by("pk"):
+        if row.status not in TASK_TERMINAL:
+            row.assignee = None
+            work.touch(row, "assignee")
+            move_task(work, row, TaskStatus.CANCELLED, why=why, cancel_reason=reason)
+
+
+def _cancel_dependents(work: Work, task: Task, *, why: str, reason: str) -> None:
+    """Cancel the not yet started steps that depend on a cancelled one, however far away."""
+    level = [task.pk]
+    while level:
+        rows = locked(
+            Task.objects.filter(
+                requirements__requires_id__in=level, status=TaskStatus.PENDING.value
+            )
+        ).order_by("pk")
+        level = sorted({row.pk for row in rows})
+        if level:
+            _cancel_rows(work, level, why=why, reason=reason)
+            work.flush()
+
+
+def has_open_dependents(task: Task) -> bool:
+    """Whether some step still waits for this one."""
+    rows = Task.objects.filter(requirements__requires_id=task.pk, is_superseded=False)
+    return any(not is_satisfied(row) for row in rows)

@@ -1,0 +1,187 @@
+"""The way up from a finished step: dependents, phase, parent, root.
+
+Finishing a step costs O(its dependents), never O(plan). A phase closes because its rows say so,
+checked under the parent's lock, which the finisher takes before the step's.
+Source: DESIGN sections 3, 4 and 7.
+"""
+
+from __future__ import annotations
+
+from django.db.models import Min, Q, QuerySet
+
+from orchestration.contracts.results import CommentInput, OutputInput
+from orchestration.models import Assignment, Task
+from orchestration.services.assignments import close_dependency_counts
+from orchestration.services.blueprints import is_satisfied
+from orchestration.services.inbox import withdraw_open
+from orchestration.services.lookups import lock_project, lock_task
+from orchestration.services.loop import conclude_root
+from orchestration.services.moves import move_task
+from orchestration.services.outputs import add_comment, add_output
+from orchestration.services.readiness import make_ready, ready_again, start_roots
+from orchestration.services.verification import record_layers, report_layers
+from orchestration.services.work import Work
+from orchestration.states import (
+    SKIPPED_REASON,
+    CommentType,
+    OutputType,
+    TaskStatus,
+)
+
+_UNFINISHED = ~Q(status=TaskStatus.DONE.value) & ~Q(
+    status=TaskStatus.CANCELLED.value, cancel_reason=SKIPPED_REASON
+)
+
+
+def complete_task(work: Work, task: Task, parent: Task | None) -> list[Assignment]:
+    """Move a reviewed task to done and let everything behind it start.
+
+    Return the executor assignments that became ready, siblings first, for the finisher to take.
+    Locks: expects parent, then task locked.
+    """
+    task.last_outcome = "done"
+    work.touch(task, "last_outcome")
+    move_task(work, task, TaskStatus.DONE)
+    unblock(work, task)
+    if parent is None:
+        return finish_root(work, task)
+    return advance(work, task, parent)
+
+
+def unblock(work: Work, task: Task) -> None:
+    """Send tasks that were blocked only by this one back to pending, at once."""
+    blocked = Task.objects.filter(blocked_by=task.pk, status=TaskStatus.BLOCKED.value)
+    rows = list(blocked.select_related("project").order_by("pk"))
+    if not rows:
+        return
+    work.flush()
+    for row in rows:
+        waiting = lock_task(row.pk)
+        if waiting.status == TaskStatus.BLOCKED and all(
+            is_satisfied(one) for one in waiting.blocked_by.all()
+        ):
+            move_task(work, waiting, TaskStatus.PENDING, why=f"{task} is done")
+            work.flush()
+            ready_again(work, waiting)
+
+
+def advance(work: Work, task: Task, parent: Task) -> list[Assignment]:
+    """Release the dependents of a finished or skipped step, close its phase, finish its parent.
+
+    Locks: expects the parent locked; takes the dependents in id order.
+    """
+    work.flush()
+    ready: list[Task] = []
+    if close_dependency_counts(task.pk):
+        ready = _ready_dependents(task, parent)
+    open_phases = _unfinished(parent).aggregate(first=Min("phase"))
+    if open_phases["first"] is None:
+        return finish_planned(work, parent)
+    if open_phases["first"] > parent.open_phase:
+        parent.open_phase = open_phases["first"]
+        work.touch(parent, "open_phase")
+        ready = list(
+            parent.children.filter(
+                is_superseded=False,
+                status=TaskStatus.PENDING.value,
+                remaining_dependencies=0,
+                phase=parent.open_phase,
+            ).order_by("pk")
+        )
+    return make_ready(work, [_attach(row, parent) for row in ready])
+
+
+def _ready_dependents(task: Task, parent: Task) -> list[Task]:
+    rows = Task.objects.filter(
+        requirements__requires_id=task.pk,
+        status=TaskStatus.PENDING.value,
+        remaining_dependencies=0,
+        is_superseded=False,
+        phase__lte=parent.open_phase,
+    )
+    return list(rows.order_by("pk"))
+
+
+def _attach(row: Task, parent: Task) -> Task:
+    row.parent, row.project, row.root = parent, parent.project, parent.root or parent
+    return row
+
+
+def _unfinished(parent: Task) -> QuerySet[Task]:
+    return parent.children.filter(_UNFINISHED, is_superseded=False, blueprint__isnull=False)
+
+
+def check_planned(work: Work, parent: Task) -> list[Assignment]:
+    """Finish a planned task whose every step is already done or skipped, as after a re-plan."""
+    if parent.status != TaskStatus.WORKING or not parent.children.exists():
+        return []
+    work.flush()
+    return [] if _unfinished(parent).exists() else finish_planned(work, parent)
+
+
+def finish_planned(work: Work, task: Task) -> list[Assignment]:
+    """Hand in a generated step report for a planned task, review it, and go on upwards.
+
+    Its own review is L1 and L2 on the report (rule 10).
+    Locks: expects the task locked; takes its parent's row after it (rare, and retried on deadlock).
+    """
+    if task.status != TaskStatus.WORKING or task.is_ending:
+        return []
+    report = step_report(task)
+    document = OutputInput(
+        type=OutputType.DOCUMENT, title="Step report", content=report, summary=_report_summary(task)
+    )
+    add_output(work, task, document, assignment=None, data=report.encode())
+    add_comment(
+        work,
+        task,
+        CommentInput(comment_type=CommentType.HANDOFF, body=_report_summary(task)),
+        author="system",
+    )
+    move_task(work, task, TaskStatus.REVIEW, why="every step is done or skipped")
+    record_layers(work, task, report_layers(task))
+    withdraw_open(work, [task.pk], why="task finished")
+    parent = lock_task(task.parent_id) if task.parent_id is not None else None
+    return complete_task(work, task, parent)
+
+
+def finish_root(work: Work, root: Task) -> list[Assignment]:
+    """Let the loop conclude a done root, then start what waited for it.
+
+    Locks: takes the project's row; the root was locked before it, so a deadlock is retried.
+    """
+    work.flush()
+    project = lock_project(root.project_id)
+    if close_dependency_counts(root.pk):
+        waiting = Task.objects.filter(
+            requirements__requires_id=root.pk,
+            status=TaskStatus.PENDING.value,
+            remaining_dependencies=0,
+        ).order_by("rank", "pk")
+        for row in waiting:
+            row.project = project
+        make_ready(work, list(waiting))
+        work.flush()
+    conclude_root(work, project, root)
+    start_roots(work, project)
+    return []
+
+
+def step_report(task: Task) -> str:
+    """Write the report of a planned task: what each step did, from rows only."""
+    lines = [f"# {task.title}", ""]
+    steps = task.children.filter(is_superseded=False).order_by("phase", "pk")
+    for step in steps:
+        artifacts = ", ".join(
+            f"{row.name} v{row.version}" for row in step.artifacts.order_by("pk")
+        )
+        state = step.cancel_reason or step.status
+        lines.append(f"- {step.step_key} {step.title}: {state}{f' ({artifacts})' if artifacts else ''}")
+    return "\n".join(lines) + "\n"
+
+
+def _report_summary(task: Task) -> str:
+    steps = task.children.filter(is_superseded=False)
+    done = steps.filter(status=TaskStatus.DONE.value).count()
+    skipped = steps.filter(cancel_reason=SKIPPED_REASON).count()
+    return f"{done} steps done, {skipped} skipped; every artifact is locked."

@@ -1,0 +1,204 @@
+"""One door for every verdict: UI, API, bulk and expiry all call `decide_decision`.
+
+A conditional move on open + version + digest + not expired; one row a decision; the resumed work is
+written in the same transaction.
+Source: DESIGN section 9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from orchestration.errors import (
+    AlreadyDecided,
+    DecisionClosed,
+    Forbidden,
+    Invalid,
+    NotFound,
+    Stale,
+)
+from orchestration.models import Decision, DecisionView, Project, Task
+from orchestration.services.inbox import decision_digest
+from orchestration.services.lookups import lock_project, lock_task
+from orchestration.services.moves import move_decision
+from orchestration.services.retrying import retry_on_deadlock
+from orchestration.services.verdicts import apply_verdict
+from orchestration.services.work import Actor, Work, locked, unit_of_work
+from orchestration.states import DecisionStatus, ProjectStatus
+
+MAX_REASON_CHARACTERS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One verdict as it is sent: what was decided, and what exactly was seen."""
+
+    verdict: str
+    seen_version: int
+    seen_digest: str
+    reason: str = ""
+    payload: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a verdict. `is_repeat` marks the identical repeat of the standing one."""
+
+    decision: Decision
+    is_repeat: bool
+
+
+@retry_on_deadlock
+def decide_decision(
+    *, decision_id: int, verdict: Verdict, actor: Actor, user_id: int | None, policy_id: str = ""
+) -> Outcome:
+    """Record one verdict and resume the work behind it, in one transaction.
+
+    Errors, in this order: NotFound; AlreadyDecided with the standing verdict; DecisionClosed when
+    expired or withdrawn; Stale for an old version or digest; Invalid for a verdict this kind does
+    not offer or a missing reason; Forbidden for an agent.
+    Locks: project, task's parent, task, decision.
+    """
+    if user_id is None and not policy_id:
+        raise Forbidden("only a person decides", code="humans_only")
+    with unit_of_work(actor) as work:
+        decision = _lock_in_order(decision_id)
+        if decision.status == DecisionStatus.DECIDED:
+            return _repeat_or_refuse(decision, verdict, user_id)
+        _require_open(work, decision)
+        _require_seen(decision, verdict)
+        option = _require_option(decision, verdict)
+        decision.verdict = verdict.verdict
+        decision.reason = verdict.reason.strip()
+        decision.payload = dict(verdict.payload or {})
+        decision.decided_by_id = user_id
+        decision.decided_by_policy = policy_id
+        work.touch(
+            decision, "verdict", "reason", "payload", "decided_by", "decided_by_policy"
+        )
+        move_decision(work, decision, DecisionStatus.DECIDED, why=decision.reason)
+        work.flush()
+        apply_verdict(work, decision, option["verdict"])
+    return Outcome(decision, is_repeat=False)
+
+
+def _lock_in_order(decision_id: int) -> Decision:
+    """Lock project, parent, task and then the decision, and attach them to it."""
+    found = Decision.objects.filter(pk=decision_id).values_list("project_id", "task_id").first()
+    if found is None:
+        raise NotFound("There is no such decision.")
+    project_id, task_id = found
+    project: Project = lock_project(project_id)
+    task: Task | None = None
+    if task_id is not None:
+        parent_id = Task.objects.values_list("parent_id", flat=True).get(pk=task_id)
+        parent = lock_task(parent_id) if parent_id is not None else None
+        task = lock_task(task_id)
+        task.project = project
+        if parent is not None:
+            parent.project = project
+            task.parent = parent
+    decision = locked(Decision.objects.filter(pk=decision_id)).get()
+    decision.project, decision.task = project, task
+    return decision
+
+
+def standing_of(decision: Decision) -> dict[str, Any]:
+    """The verdict that stands, for whoever came second."""
+    by = decision.decided_by.get_username() if decision.decided_by else ""
+    return {
+        "verdict": decision.verdict,
+        "decided_by": by or decision.decided_by_policy,
+        "decided_at": decision.decided_at.isoformat() if decision.decided_at else None,
+        "reason": decision.reason,
+        "status": decision.status,
+    }
+
+
+def _repeat_or_refuse(decision: Decision, verdict: Verdict, user_id: int | None) -> Outcome:
+    """Answer the identical repeat with success; anything else gets the standing verdict."""
+    same = (
+        decision.verdict == verdict.verdict
+        and decision.reason == verdict.reason.strip()
+        and decision.payload == dict(verdict.payload or {})
+        and decision.decided_by_id == user_id
+    )
+    if same:
+        return Outcome(decision, is_repeat=True)
+    standing = standing_of(decision)
+    raise AlreadyDecided(
+        f"already decided: {standing['verdict']} by {standing['decided_by']}", standing=standing
+    )
+
+
+def _require_open(work: Work, decision: Decision) -> None:
+    if decision.status != DecisionStatus.OPEN:
+        raise DecisionClosed(
+            f"this item was {decision.status}: {decision.closed_reason}",
+            standing=standing_of(decision),
+        )
+    late = decision.deadline is not None and decision.deadline <= work.now
+    if late and not work.actor.name.startswith("policy:"):
+        raise DecisionClosed("this item has expired", standing=standing_of(decision))
+    if decision.project.status == ProjectStatus.ARCHIVED:
+        raise DecisionClosed("the project is archived", standing=standing_of(decision))
+
+
+def _require_seen(decision: Decision, verdict: Verdict) -> None:
+    """Raise unless what was shown is what is stored; the digest is computed afresh."""
+    digest = decision_digest(decision.question, decision.content, decision.options)
+    if digest != decision.digest:
+        raise Invalid("the stored content of this item does not match its digest; it cannot be signed")
+    if verdict.seen_version != decision.version or verdict.seen_digest != digest:
+        raise Stale(
+            "the item changed since it was shown",
+            version=decision.version,
+            digest=decision.digest,
+        )
+
+
+def _require_option(decision: Decision, verdict: Verdict) -> Mapping[str, Any]:
+    offered = {option["verdict"]: option for option in decision.options}
+    option: Mapping[str, Any] | None = offered.get(verdict.verdict)
+    if option is None:
+        raise Invalid(
+            f"this item offers {', '.join(offered)}",
+            errors=[{"path": "verdict", "message": f"{verdict.verdict!r} is not offered"}],
+        )
+    if len(verdict.reason) > MAX_REASON_CHARACTERS:
+        raise Invalid("the reason is too long", errors=[{"path": "reason", "message": "too long"}])
+    needs_words = option["requires_reason"] or (
+        verdict.verdict == "answer" and decision.content.get("reason") == "question"
+    )
+    if needs_words and not verdict.reason.strip():
+        raise Invalid(
+            f"{verdict.verdict} needs a reason",
+            errors=[{"path": "reason", "message": "is required for this verdict"}],
+        )
+    return option
+
+
+def mark_seen(*, decision_id: int, user_id: int, actor: Actor) -> DecisionView:
+    """Note that a person has seen an item; nothing is decided by it."""
+    with unit_of_work(actor) as work:
+        view, _ = DecisionView.objects.get_or_create(decision_id=decision_id, user_id=user_id)
+        if view.seen_at is None:
+            view.seen_at = work.now
+            work.touch(view, "seen_at")
+    return view
+
+
+def save_draft(*, decision_id: int, user_id: int, text: str, actor: Actor) -> DecisionView:
+    """Keep a person's typed, unsent words on an item.
+
+    Errors: Invalid when longer than a reason may be.
+    """
+    if len(text) > MAX_REASON_CHARACTERS:
+        raise Invalid("the draft is too long")
+    with unit_of_work(actor) as work:
+        view, _ = DecisionView.objects.get_or_create(decision_id=decision_id, user_id=user_id)
+        view.draft = text
+        work.touch(view, "draft")
+    return view

@@ -1,0 +1,126 @@
+"""S3's first half: an executor starts, hands in, or fails.
+
+A result from `claimed` with no handshake due records both moves. The recorded result is what makes
+a step never run again.
+Source: DESIGN section 4 (task table, rule 15), section 8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from orchestration.contracts.results import CommentInput, OutputInput
+from orchestration.errors import MissingHandoff, MissingOutput
+from orchestration.models import Agent, Assignment, Output, Task
+from orchestration.services.artifacts import record_reads
+from orchestration.services.loop import fail_leaf, settle_ending
+from orchestration.services.moves import move_assignment, move_task
+from orchestration.services.outputs import (
+    add_comment,
+    add_output,
+    add_tool_calls,
+    command_calls,
+    newest_outputs,
+)
+from orchestration.services.review import start_review
+from orchestration.services.verification import is_handed_in
+from orchestration.services.work import Work
+from orchestration.states import AssignmentStatus, TaskStatus
+
+
+@dataclass(frozen=True, slots=True)
+class HandIn:
+    """What an executor hands in. Shape: `outputs` with their bytes, read by us."""
+
+    status: str
+    detail: str = ""
+    failure_class: str = "agent_failed"
+    outputs: Sequence[tuple[OutputInput, bytes]] = ()
+    comment: CommentInput | None = None
+    runs: Sequence[Mapping[str, Any]] = field(default=())
+
+
+def start_work(work: Work, task: Task) -> None:
+    """Move a claimed task to working; the locked artifacts it may read are recorded.
+
+    Locks: expects the task locked.
+    """
+    if task.status == TaskStatus.CLAIMED:
+        move_task(work, task, TaskStatus.WORKING)
+
+
+def record_executor(
+    work: Work,
+    assignment: Assignment,
+    parent: Task | None,
+    hand_in: HandIn,
+    *,
+    author: str,
+    agent: Agent | None = None,
+) -> list[Assignment]:
+    """Record an executor's result and go on: review, or the failed-step rules.
+
+    Return assignments that became ready for the caller's worker.
+    Locks: expects parent, task and assignment locked.
+    """
+    task = assignment.task
+    start_work(work, task)
+    if hand_in.runs:
+        add_tool_calls(work, assignment, command_calls(hand_in.runs))
+    outputs = [
+        add_output(work, task, document, assignment=assignment, data=data)
+        for document, data in hand_in.outputs
+    ]
+    if hand_in.comment is not None:
+        add_comment(
+            work, task, hand_in.comment, author=author, agent=agent, assignment=assignment
+        )
+    if hand_in.status == "failed":
+        move_assignment(work, assignment, AssignmentStatus.FAILED, why=hand_in.detail)
+        return _fail(work, task, hand_in)
+    return hand_in_task(work, assignment, parent, outputs)
+
+
+def _fail(work: Work, task: Task, hand_in: HandIn) -> list[Assignment]:
+    work.flush()
+    evidence = {"runs": list(hand_in.runs)[-1:]} if hand_in.runs else {}
+    queued = fail_leaf(
+        work, task, why=hand_in.detail, failure_class=hand_in.failure_class, evidence=evidence
+    )
+    settle_ending(work, task)
+    return queued
+
+
+def hand_in_task(
+    work: Work,
+    assignment: Assignment,
+    parent: Task | None,
+    outputs: Sequence[Output] | None = None,
+) -> list[Assignment]:
+    """Move a working task to review, with its output and hand-off, and review it.
+
+    Errors: MissingOutput, MissingHandoff naming what is missing.
+    Locks: expects parent, task and assignment locked.
+    """
+    task = assignment.task
+    require_handed_in(task)
+    record_reads(task, assignment)
+    move_assignment(work, assignment, AssignmentStatus.DONE)
+    move_task(work, task, TaskStatus.REVIEW)
+    ready = start_review(work, task, parent, outputs or newest_outputs(task))
+    settle_ending(work, task)
+    return ready
+
+
+def require_handed_in(task: Task) -> None:
+    """Raise unless this attempt has an output and a hand-off.
+
+    Errors: MissingOutput, MissingHandoff.
+    """
+    has_output, has_handoff = is_handed_in(task)
+    if not has_output:
+        raise MissingOutput("review needs at least one output; none was handed in")
+    if not has_handoff:
+        raise MissingHandoff("review needs a hand-off comment; none was handed in")

@@ -1,0 +1,251 @@
+"""Intake: messages, created tasks and imported master lists become roots.
+
+Every entry without a ready plan, role or route passes S0.
+Source: DESIGN sections 2 (`kind`), 5 and 6; section 4 rules 1 and 20; FORMATS (master task list).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from orchestration.contracts.results import CommentInput
+from orchestration.errors import Conflict, Invalid, TooLarge
+from orchestration.models import Assessment, Project, Task, TaskDependency
+from orchestration.rules.prefilter import PrefilterResult, prefilter
+from orchestration.rules.whitelist import MessageKind
+from orchestration.services.blueprints import take_numbers
+from orchestration.services.lookups import lock_project
+from orchestration.services.outputs import add_comment
+from orchestration.services.planning import draft_plan
+from orchestration.services.projects import reopen_for_work
+from orchestration.services.readiness import make_ready, start_roots
+from orchestration.services.work import Actor, Work, unit_of_work
+from orchestration.states import Complexity, Route, TaskKind, TaskStatus
+
+MAX_TEXT_BYTES = 1_000_000
+TITLE_CHARACTERS = 120
+
+
+@dataclass(frozen=True, slots=True)
+class NewTask:
+    """A task as it comes in. `plan` makes it a workflow whose plan goes straight to audit."""
+
+    text: str
+    title: str = ""
+    external_key: str = ""
+    depends_on: tuple[str, ...] = ()
+    plan: Mapping[str, Any] | None = None
+    is_trusted: bool = False
+    backend: str = "playbook"
+    role: str = ""
+    route: str = ""
+    spec_id: str = ""
+    specification: str = ""
+    rank: int | None = None
+    scope: tuple[str, ...] = ()
+    is_self_initiated: bool = False
+
+
+def submit_message(
+    *, project_id: int, text: str, actor: Actor
+) -> tuple[Task, Assessment, PrefilterResult]:
+    """Take a message in: S0 decides in this call whether it is small talk, direct, or to be scored.
+
+    Errors: Invalid for an empty message, TooLarge over 1 MB (bytes), Conflict when the project
+    takes no new work.
+    """
+    cleaned = require_text(text)
+    with unit_of_work(actor) as work:
+        project = lock_project(project_id)
+        reopen_for_work(work, project)
+        result = prefilter(cleaned, project.policy)
+        task = _new_root(work, project, NewTask(text=cleaned), kind=_kind_of(result))
+        work.flush()
+        if result.kind_of_message is MessageKind.CONTINUATION:
+            _post_continuation(work, project, task, cleaned)
+        _begin(work, project, [task])
+        assessment = task.assessments.filter(stage="S0").first() or _record_s0(work, task, result)
+    return task, assessment, result
+
+
+def _record_s0(work: Work, task: Task, result: PrefilterResult) -> Assessment:
+    """Store the S0 record of a message that cannot start yet; S1 runs when it can."""
+    return Assessment.objects.create(
+        task=task,
+        stage="S0",
+        outcome=result.outcome,
+        rule=result.rule,
+        signals=[
+            {"kind": one.kind, "text": one.text, "offset": one.offset} for one in result.signals
+        ],
+        elapsed_us=result.elapsed_us,
+        created_at=work.now,
+    )
+
+
+def require_text(text: str) -> str:
+    """Check a message's text.
+
+    Errors: Invalid when empty; TooLarge over 1 MB in bytes.
+    """
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if size > MAX_TEXT_BYTES:
+        raise TooLarge(f"the message has {size} bytes; at most {MAX_TEXT_BYTES} are accepted")
+    cleaned = text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()
+    if not cleaned.strip():
+        raise Invalid("the message is empty", errors=[{"path": "text", "message": "is empty"}])
+    return cleaned
+
+
+def _kind_of(result: PrefilterResult) -> TaskKind:
+    return TaskKind.MESSAGE if result.is_message else TaskKind.TASK
+
+
+def title_of(text: str) -> str:
+    """Make a title: the first line that says something, shortened with an ellipsis."""
+    line = next((one.strip() for one in text.splitlines() if one.strip()), text.strip())
+    return line if len(line) <= TITLE_CHARACTERS else f"{line[: TITLE_CHARACTERS - 1]}…"
+
+
+def _new_root(
+    work: Work,
+    project: Project,
+    new: NewTask,
+    *,
+    kind: TaskKind = TaskKind.TASK,
+) -> Task:
+    number = take_numbers(project, 1)[0]
+    text = new.text.strip()
+    task = Task.objects.create(
+        project=project,
+        number=number,
+        kind=kind.value,
+        external_key=new.external_key,
+        title=(new.title or title_of(text))[:300],
+        description=text,
+        role=new.role,
+        spec_id=new.spec_id,
+        specification=new.specification,
+        rank=number if new.rank is None else new.rank,
+        scope=list(new.scope),
+        is_self_initiated=new.is_self_initiated,
+        created_at=work.now,
+        updated_at=work.now,
+    )
+    work.record(
+        "task.pending",
+        subject=f"task:{task.pk}",
+        project_id=project.pk,
+        task_id=task.pk,
+        after={"status": TaskStatus.PENDING.value, "kind": kind.value, "title": task.title},
+    )
+    work.hint(f"project:{project.pk}", project.pk)
+    return task
+
+
+def _post_continuation(work: Work, project: Project, message: Task, text: str) -> None:
+    """Post a continuation as a comment to the last open task as well."""
+    last = (
+        Task.objects.filter(project=project, parent__isnull=True, kind=TaskKind.TASK.value)
+        .exclude(status__in=[TaskStatus.DONE.value, TaskStatus.CANCELLED.value])
+        .exclude(pk=message.pk)
+        .last()
+    )
+    if last is not None:
+        last.project = project
+        add_comment(work, last, CommentInput(body=text), author=work.actor.name)
+
+
+def create_task(*, project_id: int, new: NewTask, actor: Actor) -> Task:
+    """Create one root task.
+
+    Errors: as `create_tasks`.
+    """
+    return create_tasks(project_id=project_id, rows=[new], actor=actor)[0]
+
+
+def create_tasks(*, project_id: int, rows: Sequence[NewTask], actor: Actor) -> list[Task]:
+    """Create root tasks with their dependencies, all or none, and start what may start.
+
+    Errors: Invalid listing every fault (unknown dependency, cycle, taken key), PlanInvalid.
+    """
+    with unit_of_work(actor) as work:
+        project = lock_project(project_id)
+        reopen_for_work(work, project)
+        made = [_create_one(work, project, row) for row in rows]
+        work.flush()
+        _link(project, rows, made)
+        _begin(work, project, made)
+    return made
+
+
+def _create_one(work: Work, project: Project, row: NewTask) -> Task:
+    require_text(row.text or row.title)
+    if row.external_key and Task.objects.filter(
+        project=project, external_key=row.external_key, parent__isnull=True
+    ).exists():
+        raise Conflict(f"the key {row.external_key!r} is taken", code="key_taken")
+    task = _new_root(work, project, row)
+    if row.plan is not None:
+        task.route, task.is_planned, task.is_assessed = Route.WORKFLOW.value, True, True
+        task.save(update_fields=["route", "is_planned", "is_assessed"])
+        draft_plan(
+            work, task, row.plan, backend=row.backend, is_trusted=row.is_trusted
+        )
+    elif row.route or row.role:
+        _take_route(task, row)
+    return task
+
+
+def _take_route(task: Task, row: NewTask) -> None:
+    """Take the route that the caller named; a role without one is direct."""
+    route = Route(row.route or Route.DIRECT)
+    planned = route in (Route.THREE_STEP, Route.WORKFLOW)
+    task.route, task.is_planned, task.is_assessed = route.value, planned, True
+    by_route = {Route.DIRECT: Complexity.LOW, Route.LIGHT_PLAN: Complexity.MEDIUM}
+    task.complexity = by_route.get(route, Complexity.HIGH).value
+    task.save(update_fields=["route", "is_planned", "is_assessed", "complexity"])
+
+
+def _link(project: Project, rows: Sequence[NewTask], made: Sequence[Task]) -> None:
+    """Write the dependencies between roots; names are keys, external keys or ids."""
+    faults = []
+    edges: list[TaskDependency] = []
+    for row, task in zip(rows, made, strict=True):
+        unmet = 0
+        for name in dict.fromkeys(row.depends_on):
+            needed = find_root(project, name)
+            if needed is None or needed.pk == task.pk:
+                message = "is no other task of this project"
+                faults.append({"path": f"depends_on.{name}", "message": message})
+                continue
+            edges.append(TaskDependency(task=task, requires=needed))
+            unmet += needed.status != TaskStatus.DONE
+        if unmet:
+            task.remaining_dependencies = unmet
+            task.save(update_fields=["remaining_dependencies"])
+    if faults:
+        raise Invalid("unknown dependencies", errors=faults)
+    TaskDependency.objects.bulk_create(edges)
+
+
+def find_root(project: Project, name: str) -> Task | None:
+    """Find a root of a project by external key, readable key, or id."""
+    roots = Task.objects.filter(project=project, parent__isnull=True)
+    found = roots.filter(external_key=name).first() if name else None
+    if found is not None:
+        return found
+    prefix, _, number = name.rpartition("-")
+    if prefix == project.key_prefix and number.isdigit():
+        return roots.filter(number=int(number)).first()
+    return roots.filter(pk=int(name)).first() if name.isdigit() else None
+
+
+def _begin(work: Work, project: Project, tasks: Sequence[Task]) -> None:
+    for task in tasks:
+        task.project = project
+    make_ready(work, list(tasks))
+    work.flush()
+    start_roots(work, project)

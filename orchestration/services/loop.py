@@ -1,0 +1,213 @@
+"""The master loop's seam: what a root's end means for its project and for the next attempt.
+
+Sense, compare, act for one root at a time. Packages, control commands and archive are built here
+by the loop's own issue; what is here decides done, failed, re-plan and fatal.
+Source: DESIGN section 4 rules 3, 4 and 7, section 10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from orchestration.models import Assignment, Project, Task
+from orchestration.services.blueprints import descendant_ids
+from orchestration.services.inbox import open_decision, withdraw_open
+from orchestration.services.lookups import lineage_root, lock_project, lock_task
+from orchestration.services.moves import hint_task, move_assignment, move_project, move_task
+from orchestration.services.readiness import make_ready, start_roots
+from orchestration.services.upgrade import upgrade_if_due
+from orchestration.services.work import Work, locked
+from orchestration.states import (
+    MAX_RETRIES_REASON,
+    AssignmentStatus,
+    DecisionKind,
+    ProjectStatus,
+    TaskKind,
+    TaskStatus,
+)
+
+
+def conclude_root(work: Work, project: Project, root: Task) -> None:
+    """Record a root's success; complete the project when every root not cancelled is done.
+
+    Locks: expects the project's row locked.
+    """
+    root.failure_count = 0
+    root.failure_context = []
+    work.touch(root, "failure_count", "failure_context")
+    work.flush()
+    complete_project_if_done(work, project)
+
+
+def complete_project_if_done(work: Work, project: Project) -> None:
+    """Move an active project to completed when every root that is not cancelled is done."""
+    if project.status != ProjectStatus.ACTIVE:
+        return
+    roots = Task.objects.filter(project=project, parent__isnull=True, kind=TaskKind.TASK.value)
+    ended = [TaskStatus.DONE.value, TaskStatus.CANCELLED.value]
+    if roots.filter(status=TaskStatus.DONE.value).exists() and not roots.exclude(
+        status__in=ended
+    ).exists():
+        move_project(work, project, ProjectStatus.COMPLETED, why="every root is done")
+
+
+def fail_leaf(
+    work: Work,
+    task: Task,
+    *,
+    why: str,
+    failure_class: str,
+    evidence: Mapping[str, Any] | None = None,
+    no_more_tries: bool = False,
+) -> list[Assignment]:
+    """Fail a leaf: try once more in place, upgrade it, or end the attempt up to the root.
+
+    Return the executor assignments this made ready.
+    Locks: expects the task locked (and its parent before it).
+    """
+    context = {
+        "attempt": task.attempt,
+        "class": failure_class,
+        "root_cause": why,
+        "evidence": dict(evidence or {}),
+        "at": work.now.isoformat(),
+    }
+    task.tries += 1
+    task.failure_context = [*task.failure_context, context]
+    task.last_outcome = f"failed: {why}"[:300]
+    work.touch(task, "tries", "failure_context", "last_outcome")
+    move_task(work, task, TaskStatus.FAILED, detail=why, facts={"class": failure_class})
+    if not no_more_tries and upgrade_if_due(work, task, failures=task.tries):
+        return []
+    if task.parent_id is None:
+        return fail_root(work, task, context)
+    if not no_more_tries and task.tries < task.project.policy.thresholds.step_attempts:
+        return retry_leaf(work, task)
+    end_attempt(work, lineage_root(task), cause=context | {"step": task.step_key})
+    return []
+
+
+def retry_leaf(work: Work, task: Task) -> list[Assignment]:
+    """Put a failed leaf back to pending, with its failure context, for the next attempt."""
+    task.attempt += 1
+    task.fix_round = 0
+    task.actual_steps = 0
+    work.touch(task, "attempt", "fix_round", "actual_steps")
+    move_task(work, task, TaskStatus.PENDING, why="one more try with its failure context")
+    work.flush()
+    return make_ready(work, [task])
+
+
+def end_attempt(work: Work, root: Task, *, cause: Mapping[str, Any]) -> None:
+    """Stop a root's attempt: nothing new starts, running siblings finish, then it is concluded.
+
+    Locks: the root, after the step; the caller retries on deadlock.
+    """
+    root = lock_task(root.pk)
+    if not root.is_ending:
+        root.is_ending = True
+        root.failure_context = [*root.failure_context, dict(cause)]
+        work.touch(root, "is_ending", "failure_context")
+    work.flush()
+    tree = descendant_ids([root.pk])
+    queued = Assignment.objects.filter(task_id__in=tree, status=AssignmentStatus.QUEUED.value)
+    for row in locked(queued).order_by("pk"):
+        move_assignment(work, row, AssignmentStatus.CANCELLED, why="attempt ends")
+    hint_task(work, root)
+    work.flush()
+    conclude_if_drained(work, root, tree)
+
+
+def conclude_if_drained(work: Work, root: Task, tree: Sequence[int]) -> None:
+    """Conclude a stopped attempt once no assignment in its tree is leased any more."""
+    leased = Assignment.objects.filter(
+        task_id__in=tree, status=AssignmentStatus.LEASED.value
+    ).exclude(is_clock_stopped=True)
+    if root.is_ending and not leased.exists():
+        conclude_attempt(work, root, tree)
+
+
+def settle_ending(work: Work, task: Task) -> None:
+    """After any assignment of a tree ended: conclude its attempt if that was the last one."""
+    root = lineage_root(task)
+    if not root.is_ending:
+        return
+    work.flush()
+    root = lock_task(root.pk)
+    if root.is_ending and root.status == TaskStatus.WORKING:
+        conclude_if_drained(work, root, descendant_ids([root.pk]))
+
+
+def conclude_attempt(work: Work, root: Task, tree: Sequence[int]) -> None:
+    """End the failed attempt of every planned ancestor and of the root (rule 3).
+
+    Steps that wait for Sir are cancelled with their decisions; pending ones stay for the re-plan.
+    """
+    withdraw_open(work, [root.pk, *tree], why="attempt ended")
+    rows = locked(Task.objects.filter(pk__in=tree, is_superseded=False)).order_by("pk")
+    for row in rows:
+        row.project = root.project
+        if row.status == TaskStatus.WAITING_HUMAN or row.status == TaskStatus.BLOCKED:
+            move_task(work, row, TaskStatus.CANCELLED, why="attempt ended",
+                      cancel_reason="superseded")  # fmt: skip
+        elif row.status == TaskStatus.REVIEW:
+            move_task(work, row, TaskStatus.FAILED, detail="its review ended with the attempt")
+        elif row.is_planned and row.status == TaskStatus.WORKING:
+            move_task(work, row, TaskStatus.FAILED, detail="a step failed")
+    cause = dict(root.failure_context[-1]) if root.failure_context else {}
+    root.last_outcome = f"NO-GO: {cause.get('root_cause', '')}"[:300]
+    work.touch(root, "last_outcome")
+    move_task(work, root, TaskStatus.FAILED, detail=str(cause.get("root_cause", "a step failed")))
+    work.flush()
+    fail_root(work, root, cause, is_recorded=True)
+
+
+def fail_root(
+    work: Work, root: Task, cause: Mapping[str, Any], *, is_recorded: bool = False
+) -> list[Assignment]:
+    """Count a root's failed attempt: re-plan it, or end it as fatal at the limit.
+
+    A cause of class `cancelled_by_sir` counts nothing (rule 7).
+    """
+    if cause.get("class") != "cancelled_by_sir":
+        root.failure_count += 1
+    work.touch(root, "failure_count")
+    if root.failure_count >= root.project.policy.thresholds.max_retries:
+        end_fatal(work, root)
+        return []
+    return replan_root(work, root)
+
+
+def replan_root(work: Work, root: Task) -> list[Assignment]:
+    """Send a failed root back to pending for its next attempt, with every failure as context."""
+    root.attempt += 1
+    root.revisions_used = 0
+    root.fix_round = 0
+    work.touch(root, "attempt", "revisions_used", "fix_round")
+    move_task(work, root, TaskStatus.PENDING, why="re-plan with its failure context")
+    work.flush()
+    if root.is_planned:
+        start_roots(work, lock_project(root.project_id))
+        return []
+    return make_ready(work, [root])
+
+
+def end_fatal(work: Work, root: Task) -> None:
+    """End a root at its third failure in a row: fatal, project suspended, Sir asked (P0)."""
+    move_task(work, root, TaskStatus.FATAL, detail=MAX_RETRIES_REASON, why=MAX_RETRIES_REASON)
+    project = lock_project(root.project_id)
+    if project.status == ProjectStatus.ACTIVE:
+        move_project(work, project, ProjectStatus.SUSPENDED, why=MAX_RETRIES_REASON)
+    root.project = project
+    open_decision(
+        work,
+        kind=DecisionKind.MAX_RETRIES,
+        project=project,
+        task=root,
+        title=root.title,
+        question=f"{root.failure_count} attempts failed in a row. What now?",
+        content={"failures": root.failure_context, "description": root.description},
+        params={"attempts": root.failure_count},
+        is_p0=True,
+    )

@@ -1,0 +1,226 @@
+"""One transition function a state machine. Nothing else sets `status`.
+
+Each checks the table, sets the state on a row the caller has locked, bumps its version, records
+one audit event in the same unit of work and queues the hint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from orchestration.models import Assignment, Decision, Defect, Plan, Project, Task
+from orchestration.services.work import Work
+from orchestration.states import (
+    ASSIGNMENT_MOVES,
+    DECISION_MOVES,
+    DEFECT_MOVES,
+    PLAN_MOVES,
+    PROJECT_MOVES,
+    TASK_MOVES,
+    AssignmentStatus,
+    DecisionStatus,
+    DefectStatus,
+    PlanStatus,
+    ProjectStatus,
+    TaskStatus,
+    require_move,
+)
+
+
+def move_task(
+    work: Work,
+    task: Task,
+    target: TaskStatus,
+    *,
+    why: str = "",
+    detail: str | None = None,
+    cancel_reason: str = "",
+    facts: Mapping[str, Any] | None = None,
+) -> None:
+    """Move a locked task. `detail` becomes its status detail, `facts` go into the event.
+
+    Errors: IllegalTransition with the allowed moves.
+    Locks: expects the task's row locked.
+    """
+    source = TaskStatus(task.status)
+    require_move(TASK_MOVES, source, target, noun="task")
+    task.status = target.value
+    task.version += 1
+    task.updated_at = work.now
+    fields = ["status", "version", "updated_at"]
+    if detail is not None and detail != task.status_detail:
+        task.status_detail = detail
+        fields.append("status_detail")
+    elif detail is None and task.status_detail:
+        task.status_detail = ""
+        fields.append("status_detail")
+    if cancel_reason:
+        task.cancel_reason = cancel_reason
+        fields.append("cancel_reason")
+    work.touch(task, *fields)
+    after: dict[str, Any] = {"status": target.value, "attempt": task.attempt}
+    if cancel_reason:
+        after["cancel_reason"] = cancel_reason
+    if facts:
+        after.update(facts)
+    work.record(
+        f"task.{target}",
+        subject=f"task:{task.pk}",
+        project_id=task.project_id,
+        task_id=task.pk,
+        before={"status": source.value},
+        after=after,
+        why=why or detail or "",
+    )
+    hint_task(work, task)
+
+
+def hint_task(work: Work, task: Task) -> None:
+    """Announce that a task changed, to its own topic and to its project's board."""
+    work.hint(f"task:{task.pk}", task.project_id, task.version)
+    work.hint(f"project:{task.project_id}", task.project_id)
+
+
+def move_assignment(
+    work: Work, assignment: Assignment, target: AssignmentStatus, *, why: str = ""
+) -> None:
+    """Move a locked assignment; a terminal move stamps its end and clears the lease.
+
+    Errors: IllegalTransition with the allowed moves.
+    """
+    source = AssignmentStatus(assignment.status)
+    require_move(ASSIGNMENT_MOVES, source, target, noun="assignment")
+    assignment.status = target.value
+    fields = ["status"]
+    if target is AssignmentStatus.QUEUED:
+        assignment.token += 1
+        assignment.lease_token = ""
+        assignment.lease_expires_at = None
+        assignment.is_clock_stopped = False
+        fields += ["token", "lease_token", "lease_expires_at", "is_clock_stopped"]
+    elif target is not AssignmentStatus.LEASED:
+        assignment.finished_at = work.now
+        assignment.error = why if target is not AssignmentStatus.DONE else ""
+        fields += ["finished_at", "error"]
+    work.touch(assignment, *fields)
+    work.record(
+        f"assignment.{target}",
+        subject=f"assignment:{assignment.pk}",
+        project_id=assignment.project_id,
+        task_id=assignment.task_id,
+        before={"status": source.value},
+        after={
+            "status": target.value,
+            "seat": assignment.seat,
+            "backend": assignment.backend,
+            "token": assignment.token,
+            "holder": assignment.worker,
+        },
+        why=why,
+    )
+
+
+def move_project(work: Work, project: Project, target: ProjectStatus, *, why: str = "") -> None:
+    """Move a locked project; `why` becomes its status reason.
+
+    Errors: IllegalTransition with the allowed moves.
+    """
+    source = ProjectStatus(project.status)
+    require_move(PROJECT_MOVES, source, target, noun="project")
+    project.status = target.value
+    project.status_reason = why[:200]
+    project.version += 1
+    project.updated_at = work.now
+    work.touch(project, "status", "status_reason", "version", "updated_at")
+    work.record(
+        f"project.{target}",
+        subject=f"project:{project.pk}",
+        project_id=project.pk,
+        before={"status": source.value},
+        after={"status": target.value},
+        why=why,
+    )
+    work.hint(f"project:{project.pk}", project.pk, project.version)
+
+
+def move_plan(work: Work, plan: Plan, target: PlanStatus, *, why: str = "") -> None:
+    """Move a plan revision.
+
+    Errors: IllegalTransition with the allowed moves.
+    """
+    source = PlanStatus(plan.status)
+    require_move(PLAN_MOVES, source, target, noun="plan")
+    plan.status = target.value
+    work.touch(plan, "status")
+    task = plan.task
+    work.record(
+        f"plan.{target}",
+        subject=f"plan:{plan.pk}",
+        project_id=task.project_id,
+        task_id=task.pk,
+        before={"status": source.value},
+        after={"status": target.value, "revision": plan.revision, "digest": plan.digest},
+        why=why,
+    )
+    hint_task(work, task)
+
+
+def move_defect(work: Work, defect: Defect, target: DefectStatus, *, why: str = "") -> None:
+    """Move a locked defect.
+
+    Errors: IllegalTransition with the allowed moves.
+    """
+    source = DefectStatus(defect.status)
+    require_move(DEFECT_MOVES, source, target, noun="defect")
+    defect.status = target.value
+    defect.version += 1
+    defect.updated_at = work.now
+    work.touch(defect, "status", "version", "updated_at")
+    task = defect.task
+    work.record(
+        f"defect.{target}",
+        subject=f"defect:{defect.pk}",
+        project_id=task.project_id,
+        task_id=task.pk,
+        before={"status": source.value},
+        after={
+            "status": target.value,
+            "severity": defect.severity,
+            "fix_round": defect.fix_round,
+        },
+        why=why,
+    )
+    hint_task(work, task)
+
+
+def move_decision(work: Work, decision: Decision, target: DecisionStatus, *, why: str = "") -> None:
+    """Move a locked decision out of the open inbox.
+
+    Errors: IllegalTransition with the allowed moves.
+    """
+    source = DecisionStatus(decision.status)
+    require_move(DECISION_MOVES, source, target, noun="decision")
+    decision.status = target.value
+    decision.decided_at = work.now
+    work.touch(decision, "status", "decided_at")
+    work.record(
+        f"decision.{target}",
+        subject=f"decision:{decision.pk}",
+        project_id=decision.project_id,
+        task_id=decision.task_id,
+        before={"status": source.value},
+        after={
+            "status": target.value,
+            "kind": decision.kind,
+            "verdict": decision.verdict,
+            "digest": decision.digest,
+            "version": decision.version,
+        },
+        why=why,
+    )
+    work.hint("inbox", None)
+    work.hint(f"decision:{decision.pk}", None, decision.version)
+    if decision.task_id is not None:
+        work.hint(f"task:{decision.task_id}", decision.project_id)
+    work.hint(f"project:{decision.project_id}", decision.project_id)

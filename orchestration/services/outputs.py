@@ -1,0 +1,168 @@
+"""Store what is handed in: outputs read and hashed by us, comments, hand-offs, tool calls.
+
+Source: DESIGN section 8 ("Outputs") and 12 ("Hand-off").
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from orchestration.contracts.results import CommentInput, OutputInput, ToolCallInput
+from orchestration.errors import WorkspaceError
+from orchestration.models import Agent, Assignment, Comment, Output, Task, ToolCall
+from orchestration.rules.handoff import check_handoff
+from orchestration.runner.workspace import read_inside
+from orchestration.services.moves import hint_task
+from orchestration.services.work import Work
+from orchestration.states import CommentType
+
+MAX_OUTPUT_BYTES = 50 * 1024 * 1024
+"""The largest output that is a path or an upload."""
+
+
+def read_output(task: Task, document: OutputInput) -> tuple[bytes, str]:
+    """Return the bytes of an output and their digest; a path is read inside the workspace.
+
+    Errors: WorkspaceError when the project has no workspace or the path leaves it; TooLarge.
+    """
+    if document.path is None:
+        data = (document.content or "").encode()
+    else:
+        if not task.project.workspace:
+            raise WorkspaceError("this project has no workspace, so an output cannot be a path")
+        data = read_inside(task.project.workspace, document.path, MAX_OUTPUT_BYTES)
+    return data, hashlib.sha256(data).hexdigest()
+
+
+def add_output(
+    work: Work,
+    task: Task,
+    document: OutputInput,
+    *,
+    assignment: Assignment | None,
+    data: bytes,
+    change_note: str = "",
+    is_orphan: bool = False,
+) -> Output:
+    """Store one output; the same path or title again makes the next version.
+
+    Locks: expects the task's row locked.
+    """
+    name = {"path": document.path} if document.path else {"title": document.title}
+    version = 1
+    if task.attempt > 1 or task.fix_round or task.status != "working":
+        version += task.outputs.filter(**name).count()
+    output = Output.objects.create(
+        task=task,
+        assignment=assignment,
+        attempt=task.attempt,
+        version=version,
+        type=document.type.value,
+        title=document.title,
+        summary=document.summary,
+        content=document.content or "",
+        path=document.path or "",
+        sha256=hashlib.sha256(data).hexdigest(),
+        size_bytes=len(data),
+        assertions=[one.to_document() for one in document.assertions],
+        change_note=change_note,
+        is_orphan=is_orphan,
+        created_at=work.now,
+    )
+    work.record(
+        "output.added",
+        subject=f"output:{output.pk}",
+        project_id=task.project_id,
+        task_id=task.pk,
+        after={"title": output.title, "version": version, "sha256": output.sha256},
+        why=change_note,
+    )
+    hint_task(work, task)
+    return output
+
+
+def newest_outputs(task: Task) -> list[Output]:
+    """The newest version of each output of a task's present attempt, oldest name first."""
+    newest: dict[str, Output] = {}
+    for output in task.outputs.filter(attempt=task.attempt, is_orphan=False).order_by("pk"):
+        newest[output.path or output.title] = output
+    return list(newest.values())
+
+
+def add_comment(
+    work: Work,
+    task: Task,
+    document: CommentInput,
+    *,
+    author: str,
+    agent: Agent | None = None,
+    assignment: Assignment | None = None,
+) -> Comment:
+    """Store one comment; a hand-off is checked first.
+
+    Errors: Invalid for a hand-off that is too long (with its length) or not schema-valid.
+    """
+    if document.comment_type is CommentType.HANDOFF:
+        check_handoff(document.body)
+    comment = Comment.objects.create(
+        task=task,
+        comment_type=document.comment_type.value,
+        body=document.body,
+        author=author,
+        agent=agent,
+        attempt=task.attempt,
+        assignment=assignment,
+        created_at=work.now,
+    )
+    work.record(
+        f"comment.{document.comment_type}",
+        subject=f"comment:{comment.pk}",
+        project_id=task.project_id,
+        task_id=task.pk,
+        after={"author": author, "characters": len(document.body)},
+    )
+    hint_task(work, task)
+    return comment
+
+
+def add_tool_calls(
+    work: Work, assignment: Assignment, calls: Sequence[ToolCallInput]
+) -> list[ToolCall]:
+    """Store tool calls of an assignment; they count as progress under its lease."""
+    rows = [
+        ToolCall(
+            assignment=assignment,
+            tool=call.tool[:120],
+            command=call.command or "",
+            exit_code=call.exit_code,
+            outcome=call.outcome,
+            output_tail=call.output_tail,
+            duration_ms=call.duration_ms,
+            source=call.source,
+            at=call.at or work.now,
+        )
+        for call in calls
+    ]
+    ToolCall.objects.bulk_create(rows)
+    assignment.has_progress = True
+    work.touch(assignment, "has_progress")
+    work.hint(f"task:{assignment.task_id}", assignment.project_id)
+    return rows
+
+
+def command_calls(runs: Sequence[Mapping[str, Any]]) -> list[ToolCallInput]:
+    """Turn our own runner's records into tool calls that we observed."""
+    return [
+        ToolCallInput(
+            tool="command",
+            command=list(run["argv"]),
+            exit_code=run["exit_code"],
+            outcome="ok" if run["ok"] else "failed",
+            output_tail=run["output_tail"],
+            duration_ms=run["duration_ms"],
+            source="harness",
+        )
+        for run in runs
+    ]

@@ -1,0 +1,271 @@
+"""S2: plan revisions, their audit, rejection to Sir, and the lock that makes a blueprint.
+
+Source: DESIGN section 7, section 4 rules 4, 6 and 12.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from orchestration.contracts.plan import Plan as PlanDocument
+from orchestration.contracts.plan import parse_plan
+from orchestration.errors import Conflict, PlanInvalid
+from orchestration.models import AuditReport, Blueprint, Plan, Task
+from orchestration.rules.dag import canonical_digest, canonical_json
+from orchestration.services.assignments import queue_assignment
+from orchestration.services.blueprints import create_steps
+from orchestration.services.inbox import open_decision
+from orchestration.services.moves import hint_task, move_plan, move_task
+from orchestration.services.readiness import planner_input
+from orchestration.services.work import Work
+from orchestration.states import (
+    AuditVerdict,
+    DecisionKind,
+    PlanStatus,
+    Seat,
+    TaskStatus,
+)
+
+
+def draft_plan(
+    work: Work,
+    task: Task,
+    document: Mapping[str, Any],
+    *,
+    backend: str,
+    agent_id: int | None = None,
+    is_trusted: bool = False,
+    strict: bool = False,
+) -> Plan:
+    """Store a well-formed plan as the next draft revision of a task.
+
+    Errors: PlanInvalid listing every fault.
+    """
+    parsed = parse_plan(document, strict=strict)
+    body = parsed.to_document()
+    plan = Plan.objects.create(
+        task=task,
+        attempt=task.attempt,
+        revision=_next_revision(task),
+        backend=backend,
+        agent_id=agent_id,
+        body=body,
+        digest=canonical_digest(body),
+        is_trusted=is_trusted,
+        created_at=work.now,
+    )
+    work.record(
+        "plan.drafted",
+        subject=f"plan:{plan.pk}",
+        project_id=task.project_id,
+        task_id=task.pk,
+        after={
+            "revision": plan.revision,
+            "digest": plan.digest,
+            "backend": backend,
+            "steps": len(parsed.steps),
+        },
+    )
+    return plan
+
+
+def _next_revision(task: Task) -> int:
+    return task.plans.filter(attempt=task.attempt).count() + 1
+
+
+def record_plan(
+    work: Work,
+    task: Task,
+    document: Mapping[str, Any],
+    *,
+    backend: str,
+    agent_id: int | None = None,
+    is_trusted: bool = False,
+) -> Plan:
+    """Take what the planner seat handed in: audit it, or send it back with every fault.
+
+    A malformed plan uses up a revision. A plan that Sir or an audit rejected before, unchanged, is
+    refused and uses one up too.
+    Locks: expects the task's row locked.
+    """
+    try:
+        plan = draft_plan(
+            work, task, document, backend=backend, agent_id=agent_id, is_trusted=is_trusted
+        )
+    except PlanInvalid as error:
+        plan = Plan.objects.create(
+            task=task,
+            attempt=task.attempt,
+            revision=_next_revision(task),
+            status=PlanStatus.DRAFT.value,
+            backend=backend,
+            agent_id=agent_id,
+            body={},
+            faults=list(error.errors),
+        )
+        findings = [f"{fault['path']}: {fault['message']}" for fault in error.errors]
+        _send_back(work, task, plan, findings, why="malformed")
+        return plan
+    rejected = Plan.objects.filter(
+        task=task, digest=plan.digest, status=PlanStatus.REJECTED.value
+    ).exclude(pk=plan.pk)
+    if rejected.exists():
+        _send_back(work, task, plan, ["this plan was rejected before, unchanged"], why="rejected")
+        return plan
+    move_plan(work, plan, PlanStatus.AUDITING)
+    work.flush()
+    queue_assignment(work, task, Seat.AUDITOR, task.project.policy, plan_id=plan.pk)
+    return plan
+
+
+def record_audit(
+    work: Work,
+    plan: Plan,
+    *,
+    verdict: AuditVerdict,
+    checks: Sequence[Mapping[str, Any]],
+    suggestions: Sequence[str],
+    backend: str,
+    agent_id: int | None = None,
+) -> AuditReport:
+    """Record an audit: lock the blueprint, send the plan back, or reject it to Sir.
+
+    Locks: expects the plan's task locked.
+    """
+    task = plan.task
+    is_final = verdict is AuditVerdict.NEEDS_REVISION and _revisions_used_up(task)
+    stored = AuditVerdict.REJECTED if is_final else verdict
+    report = AuditReport.objects.create(
+        plan=plan,
+        verdict=stored.value,
+        checks=[dict(check) for check in checks],
+        suggestions=list(suggestions),
+        backend=backend,
+        agent_id=agent_id,
+        created_at=work.now,
+    )
+    work.record(
+        "plan.audited",
+        subject=f"plan:{plan.pk}",
+        project_id=task.project_id,
+        task_id=task.pk,
+        after={"verdict": stored.value, "backend": backend, "revision": plan.revision},
+    )
+    if verdict is AuditVerdict.NEEDS_REVISION:
+        findings = [str(check["finding"]) for check in checks if not check.get("ok")]
+        _send_back(work, task, plan, findings, why="audit")
+    else:
+        move_plan(work, plan, PlanStatus.APPROVED)
+        lock_blueprint(work, task, plan, suggestions=suggestions)
+    return report
+
+
+def _revisions_used_up(task: Task) -> bool:
+    return task.revisions_used >= task.project.policy.thresholds.s2_max_revision_rounds
+
+
+def _send_back(
+    work: Work, task: Task, plan: Plan, findings: Sequence[str], *, why: str
+) -> None:
+    """Ask for the next revision, or, when they are used up, reject the plan to Sir."""
+    if _revisions_used_up(task):
+        move_plan(work, plan, PlanStatus.REJECTED, why=why)
+        ask_about_plan(work, task, plan, findings)
+        return
+    task.revisions_used += 1
+    work.touch(task, "revisions_used")
+    move_plan(work, plan, PlanStatus.NEEDS_REVISION, why=why)
+    ask_for_revision(work, task, plan, findings)
+
+
+def ask_for_revision(
+    work: Work, task: Task, plan: Plan, findings: Sequence[str], *, guidance: str = ""
+) -> None:
+    """Queue the planner again with the findings and, where Sir gave it, his guidance."""
+    asked = {
+        **planner_input(task),
+        "previous_plan": plan.body,
+        "findings": list(findings),
+        "guidance": guidance,
+    }
+    queue_assignment(work, task, Seat.PLANNER, task.project.policy, input=asked)
+
+
+def ask_about_plan(work: Work, task: Task, plan: Plan, findings: Sequence[str]) -> None:
+    """Open `plan_rejected`: the third refused revision goes to Sir.
+
+    The task waits in `working`: nothing of it can start before he decides.
+    """
+    open_decision(
+        work,
+        kind=DecisionKind.PLAN_REJECTED,
+        project=task.project,
+        task=task,
+        plan=plan,
+        title=task.title,
+        question="The plan did not pass its audit. What now?",
+        content={
+            "plan_digest": plan.digest,
+            "plan": plan.body,
+            "findings": list(findings),
+            "faults": plan.faults,
+            "revision": plan.revision,
+        },
+    )
+
+
+def lock_blueprint(
+    work: Work,
+    task: Task,
+    plan: Plan,
+    *,
+    suggestions: Sequence[str] = (),
+) -> Blueprint:
+    """Freeze an approved plan and make its steps child tasks.
+
+    Errors: Conflict when the plan is not approved.
+    Locks: expects the task's row locked; takes its project's row.
+    """
+    if plan.status != PlanStatus.APPROVED:
+        raise Conflict(f"only an approved plan is locked; this one is {plan.status}")
+    parsed = PlanDocument.from_stored(plan.body)
+    canonical = canonical_json(plan.body).decode()
+    blueprint = Blueprint.objects.create(
+        task=task,
+        plan=plan,
+        number=task.blueprints.count() + 1,
+        canonical=canonical,
+        sha256=canonical_digest(plan.body),
+        suggestions=list(suggestions),
+        locked_at=work.now,
+    )
+    work.record(
+        "blueprint.locked",
+        subject=f"blueprint:{blueprint.pk}",
+        project_id=task.project_id,
+        task_id=task.pk,
+        after={
+            "number": blueprint.number,
+            "sha256": blueprint.sha256,
+            "steps": len(parsed.steps),
+            "is_override": plan.is_override,
+        },
+    )
+    hint_task(work, task)
+    create_steps(work, task, blueprint, plan, parsed)
+    return blueprint
+
+
+def override_plan(work: Work, plan: Plan) -> None:
+    """Lock a rejected plan on Sir's signed word; it is shown as overridden ever after."""
+    plan.is_override = True
+    work.touch(plan, "is_override")
+    move_plan(work, plan, PlanStatus.APPROVED, why="audit overridden by Sir")
+    work.flush()
+    lock_blueprint(work, plan.task, plan)
+
+
+def cancel_planning(work: Work, task: Task, *, why: str) -> None:
+    """End a planned task whose plan Sir cancelled."""
+    move_task(work, task, TaskStatus.CANCELLED, why=why, cancel_reason="cancelled_by_sir")

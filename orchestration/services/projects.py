@@ -1,0 +1,233 @@
+"""Projects: create, change the policy, pause and resume, wake up for new work.
+
+Source: DESIGN sections 2 and 4 (project machine, rule 8).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+
+from orchestration.errors import Conflict, Invalid, ProjectSuspended, Stale
+from orchestration.models import Assignment, Project, Task
+from orchestration.policy import DEFAULT_POLICY, Policy, merge_documents
+from orchestration.runner.workspace import allowed_workspace
+from orchestration.services.lookups import lock_project
+from orchestration.services.moves import move_project
+from orchestration.services.readiness import start_roots
+from orchestration.services.work import Actor, Work, locked, unit_of_work
+from orchestration.states import AssignmentStatus, ProjectStatus, TaskStatus
+
+SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,58}[a-z0-9])?\Z")
+
+
+def create_project(
+    *,
+    slug: str,
+    actor: Actor,
+    name: str = "",
+    description: str = "",
+    workspace: str | None = None,
+    policy: Mapping[str, Any] | None = None,
+    extra_roots: tuple[Path, ...] = (),
+    language: str = "en",
+) -> Project:
+    """Create a project. Without a workspace it gets a directory of its own in the first root.
+
+    Errors: Invalid for a bad slug, PolicyInvalid, WorkspaceError, Conflict when the slug is taken.
+    """
+    if not SLUG.match(slug):
+        raise Invalid(
+            "a slug is 1 to 60 of a-z, 0-9 and -, neither first nor last a -",
+            errors=[{"path": "slug", "message": f"{slug!r} is not a slug"}],
+        )
+    document = dict(policy or {})
+    DEFAULT_POLICY.merged(document)
+    roots = (*settings.COUNTERSIGN_WORKSPACE_ROOTS, *extra_roots)
+    wanted = workspace or str(Path(roots[0]) / slug)
+    directory = allowed_workspace(Path(wanted), roots)
+    directory.mkdir(parents=True, exist_ok=True)
+    with unit_of_work(actor) as work:
+        try:
+            with transaction.atomic():
+                project = Project.objects.create(
+                    slug=slug,
+                    name=name or slug,
+                    description=description,
+                    key_prefix=key_prefix(slug),
+                    policy_json=json.dumps(document),
+                    workspace=str(directory),
+                    language=language,
+                )
+        except IntegrityError as error:
+            raise Conflict(f"the project {slug!r} exists already", code="slug_taken") from error
+        work.record(
+            "project.created",
+            subject=f"project:{project.pk}",
+            project_id=project.pk,
+            after={"slug": slug, "workspace": project.workspace},
+        )
+    return project
+
+
+def key_prefix(slug: str) -> str:
+    """Make the readable prefix of a project's task keys: its first letters, upper case."""
+    letters = re.sub(r"[^a-z0-9]", "", slug)
+    return (letters[:8] or "p").upper()
+
+
+def update_policy(
+    *, project_id: int, patch: Mapping[str, Any], actor: Actor, seen_version: int | None = None
+) -> Project:
+    """Merge a patch into a project's policy; unknown keys and bad values are refused.
+
+    Errors: PolicyInvalid, Stale when `seen_version` is not the stored version.
+    """
+    with unit_of_work(actor) as work:
+        project = lock_project(project_id)
+        if seen_version is not None and seen_version != project.version:
+            raise Stale(f"seen version {seen_version}, stored {project.version}")
+        before = json.loads(project.policy_json)
+        after = merge_documents(before, patch)
+        Policy.parse(after)
+        project.policy_json = json.dumps(after)
+        project.policy_version += 1
+        project.version += 1
+        work.touch(project, "policy_json", "policy_version", "version")
+        work.record(
+            "project.policy_changed",
+            subject=f"project:{project.pk}",
+            project_id=project.pk,
+            before=before,
+            after=after,
+        )
+        work.hint(f"project:{project.pk}", project.pk, project.version)
+    return project
+
+
+def pause_project(*, project_id: int, actor: Actor, reason: str = "") -> Project:
+    """Suspend a project: leased work may finish, nothing new starts, all clocks stand still.
+
+    Errors: IllegalTransition when it is neither active nor already suspended.
+    """
+    with unit_of_work(actor) as work:
+        project = lock_project(project_id)
+        if project.status == ProjectStatus.SUSPENDED:
+            if not project.is_paused_by_sir:
+                project.is_paused_by_sir = True
+                work.touch(project, "is_paused_by_sir")
+            return project
+        move_project(work, project, ProjectStatus.SUSPENDED, why=reason or "paused by Sir")
+        project.is_paused_by_sir = True
+        work.touch(project, "is_paused_by_sir")
+        stop_clocks(work, project)
+    return project
+
+
+def resume_project(*, project_id: int, actor: Actor) -> Project:
+    """Make a suspended project active again and wake the workers; its clocks go on.
+
+    Errors: IllegalTransition when it is not suspended.
+    """
+    with unit_of_work(actor) as work:
+        project = lock_project(project_id)
+        if project.status == ProjectStatus.ACTIVE:
+            return project
+        activate(work, project, why="resumed")
+    return project
+
+
+def activate(work: Work, project: Project, *, why: str) -> None:
+    """Move a project to active, start its clocks and whatever waits. Locks: the project's row."""
+    move_project(work, project, ProjectStatus.ACTIVE, why=why)
+    project.is_paused_by_sir = False
+    work.touch(project, "is_paused_by_sir")
+    start_clocks(work, project)
+    work.flush()
+    start_roots(work, project)
+    work.wake(settings.COUNTERSIGN_CONCURRENCY)
+
+
+def stop_clocks(work: Work, project: Project) -> None:
+    """Stop the lease clocks of a project's agents while it is not active."""
+    rows = Assignment.objects.filter(
+        project=project,
+        status=AssignmentStatus.LEASED.value,
+        is_clock_stopped=False,
+        agent__isnull=False,
+    )
+    for row in locked(rows).order_by("pk"):
+        stop_clock(work, row)
+
+
+def stop_clock(work: Work, row: Assignment) -> None:
+    """Stop one lease's clock, keeping what was left of it."""
+    left = (row.lease_expires_at - work.now).total_seconds() if row.lease_expires_at else 0
+    row.lease_remaining_seconds = max(left, 0)
+    row.is_clock_stopped = True
+    row.lease_expires_at = None
+    work.touch(row, "lease_remaining_seconds", "is_clock_stopped", "lease_expires_at")
+
+
+def start_clocks(work: Work, project: Project) -> None:
+    """Let stopped leases go on, but not those of tasks that wait for Sir."""
+    rows = Assignment.objects.filter(
+        project=project, status=AssignmentStatus.LEASED.value, is_clock_stopped=True
+    ).exclude(task__status=TaskStatus.WAITING_HUMAN.value)
+    for row in locked(rows).order_by("pk"):
+        start_clock(work, row, seconds=row.lease_remaining_seconds or 0)
+
+
+def start_clock(work: Work, row: Assignment, *, seconds: float) -> None:
+    """Start one stopped lease's clock with some seconds left."""
+    row.is_clock_stopped = False
+    row.lease_expires_at = work.now + timedelta(seconds=seconds)
+    row.lease_remaining_seconds = None
+    work.touch(row, "is_clock_stopped", "lease_expires_at", "lease_remaining_seconds")
+
+
+def require_active(project: Project) -> None:
+    """Raise unless work may be claimed in a project.
+
+    Errors: ProjectSuspended naming its state.
+    """
+    if project.status not in (ProjectStatus.ACTIVE, ProjectStatus.COMPLETED):
+        raise ProjectSuspended(
+            f"the project is {project.status}", project_status=str(project.status)
+        )
+
+
+def reopen_for_work(work: Work, project: Project) -> None:
+    """Let a completed project become active again: new work of any kind came in.
+
+    Errors: Conflict for an archived project, and for one in safe stop.
+    """
+    if project.status == ProjectStatus.COMPLETED:
+        move_project(work, project, ProjectStatus.ACTIVE, why="new work")
+    elif project.status in (ProjectStatus.ARCHIVED, ProjectStatus.SAFE_STOP):
+        raise Conflict(
+            f"the project is {project.status}", code=f"project_{project.status}"
+        )
+
+
+def draining_count(project_id: int) -> int:
+    """Count the leases that still live in a project that is not active."""
+    return Assignment.objects.filter(
+        project_id=project_id, status=AssignmentStatus.LEASED.value
+    ).count()
+
+
+def task_counts(project_id: int) -> Mapping[str, int]:
+    """Count a project's root tasks by state."""
+    counts: dict[str, int] = {}
+    rows = Task.objects.filter(project_id=project_id, parent__isnull=True, kind="task")
+    for status in rows.values_list("status", flat=True):
+        counts[status] = counts.get(status, 0) + 1
+    return counts

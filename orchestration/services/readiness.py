@@ -1,0 +1,319 @@
+"""From pending to work: assess, guard, route and queue tasks whose turn has come.
+
+`make_ready` is the one gate. It runs the red lines, S0 and S1 (only when a task is otherwise ready,
+rule 1) and then queues an executor or starts planning.
+Source: DESIGN section 4 (`ready`, rules 1, 12, 13), sections 5 and 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from orchestration.models import Assessment, Assignment, Plan, Project, Task
+from orchestration.rules.prefilter import PrefilterResult, prefilter
+from orchestration.rules.redlines import red_line_digest, red_lines_in
+from orchestration.rules.scoring import Score, score
+from orchestration.seats.base import SeatJob
+from orchestration.seats.registry import EXTERNAL, pick_backend
+from orchestration.services.assignments import build_assignment, queue_assignment, record_queued
+from orchestration.services.inbox import open_decision
+from orchestration.services.lookups import lock_lineage_root
+from orchestration.services.moves import hint_task, move_plan, move_task
+from orchestration.services.work import Work, locked
+from orchestration.states import (
+    ASSIGNMENT_LIVE,
+    Complexity,
+    DecisionKind,
+    PlanStatus,
+    ProjectStatus,
+    RiskLevel,
+    Route,
+    Seat,
+    TaskKind,
+    TaskStatus,
+)
+
+PLANNED_ROUTES = frozenset({Route.THREE_STEP.value, Route.WORKFLOW.value})
+
+
+def make_ready(work: Work, tasks: Sequence[Task]) -> list[Assignment]:
+    """Let pending tasks whose dependencies and phase allow start; return the executors queued.
+
+    A task that meets a red line goes to Sir instead; one with a three-step route starts planning.
+    Roots that need planning wait their turn (`start_roots`).
+    Locks: expects the tasks' rows locked or unseen by others.
+    """
+    leaves: list[Task] = []
+    for task in tasks:
+        if not _may_start(task) or _meets_red_line(work, task):
+            continue
+        if not task.is_assessed and not _assess(work, task):
+            continue
+        if task.route not in PLANNED_ROUTES:
+            leaves.append(task)
+        elif task.parent_id is not None:
+            start_planning(work, task)
+    return _queue_executors(work, leaves)
+
+
+def _may_start(task: Task) -> bool:
+    if task.status != TaskStatus.PENDING or task.remaining_dependencies:
+        return False
+    if task.is_awaiting_commands or task.project.status == ProjectStatus.SAFE_STOP:
+        return False
+    return not (task.root_id and task.root and task.root.is_ending)
+
+
+def _queue_executors(work: Work, tasks: Sequence[Task]) -> list[Assignment]:
+    """Queue one executor assignment a task, in one statement."""
+    rows = []
+    for task in tasks:
+        policy = task.project.policy
+        backend = pick_backend(SeatJob(Seat.EXECUTOR, task, None, {}), policy)
+        name = backend.name if backend is not None else EXTERNAL
+        rows.append(build_assignment(work, task, Seat.EXECUTOR, policy, backend=name, input={}))
+    if not rows:
+        return []
+    Assignment.objects.bulk_create(rows)
+    for row in rows:
+        record_queued(work, row)
+        hint_task(work, row.task)
+    return rows
+
+
+def task_texts(task: Task) -> list[str]:
+    """List what the red lines read of a task: title, text, and each command."""
+    commands = [" ".join(command["argv"]) for command in (*task.run, *task.verify)]
+    return [task.title, task.description, *commands]
+
+
+def _meets_red_line(work: Work, task: Task) -> bool:
+    """Send a task that touches a red line to Sir, once for the same text (rule 13)."""
+    matches = red_lines_in(task_texts(task), task.project.policy)
+    if not matches:
+        return False
+    digest = red_line_digest(task_texts(task))
+    if digest in task.approved_digests:
+        return False
+    task.asked_from = TaskStatus.PENDING.value
+    work.touch(task, "asked_from")
+    move_task(work, task, TaskStatus.WAITING_HUMAN, detail="red line: needs Sir", why="red_line")
+    task.risk_level = RiskLevel.CRITICAL.value
+    work.touch(task, "risk_level")
+    found = [{"kind": one.kind, "text": one.text, "offset": one.offset} for one in matches]
+    open_decision(
+        work,
+        kind=DecisionKind.WAITING_HUMAN,
+        project=task.project,
+        task=task,
+        title=task.title,
+        question="This task crosses a red line. May it start?",
+        content={
+            "reason": "red_line",
+            "digest": digest,
+            "description": task.description,
+            "matches": found,
+            "commands": [command["argv"] for command in (*task.run, *task.verify)],
+        },
+    )
+    return True
+
+
+def _assess(work: Work, task: Task) -> bool:
+    """Run S0 and, where a signal hit, S1. Return whether the route is known now."""
+    text = assessed_text(task)
+    policy = task.project.policy
+    first = prefilter(text, policy)
+    record_prefilter(work, task, first)
+    if first.outcome == "direct":
+        set_route(work, task, Route.DIRECT, Complexity.LOW, RiskLevel.LOW, total=None)
+        return True
+    backend = pick_backend(SeatJob(Seat.SCORER, task, None, {}), policy)
+    if backend is None or not backend.is_system:
+        live = [state.value for state in ASSIGNMENT_LIVE]
+        waiting = task.assignments.filter(seat=Seat.SCORER.value, status__in=live)
+        if not waiting.exists():
+            queue_assignment(work, task, Seat.SCORER, policy, input={"text": text})
+        return False
+    apply_score(work, task, score(text, policy), backend=backend.name)
+    return True
+
+
+def assessed_text(task: Task) -> str:
+    """The text that S0 and S1 read: the description as the user wrote it, else the title."""
+    if not task.description:
+        return task.title
+    if task.description.startswith(task.title.rstrip("…")):
+        return task.description
+    return f"{task.title}\n{task.description}"
+
+
+def record_prefilter(work: Work, task: Task, result: PrefilterResult) -> Assessment:
+    """Store an S0 record and its event: what Sir was not asked is in the trail too."""
+    signals = [
+        {"kind": one.kind, "text": one.text, "offset": one.offset} for one in result.signals
+    ]
+    row = Assessment.objects.create(
+        task=task,
+        stage="S0",
+        outcome=result.outcome,
+        rule=result.rule,
+        signals=signals,
+        elapsed_us=result.elapsed_us,
+        created_at=work.now,
+    )
+    work.record(
+        "assessment.s0",
+        subject=f"task:{task.pk}",
+        project_id=task.project_id,
+        task_id=task.pk,
+        after={"outcome": result.outcome, "rule": result.rule, "signals": len(signals)},
+    )
+    return row
+
+
+def apply_score(
+    work: Work,
+    task: Task,
+    result: Score,
+    *,
+    backend: str,
+    agent_id: int | None = None,
+    trigger: str = "",
+) -> None:
+    """Store an S1 record and set the task's route, complexity and risk from it.
+
+    At depth 3 a complex task takes the light plan: nothing may be planned below it.
+    """
+    Assessment.objects.create(
+        task=task,
+        stage="S1",
+        backend=backend,
+        agent_id=agent_id,
+        outcome=result.route.value,
+        trigger=trigger,
+        dimensions=result.dimensions,
+        evidence=result.evidence,
+        total=result.total,
+        rationale=result.rationale,
+        created_at=work.now,
+    )
+    route = result.route
+    if route is Route.THREE_STEP and task.depth >= task.project.policy.limits.depth:
+        route = Route.LIGHT_PLAN
+    risk = RiskLevel(task.risk_level) if task.risk_level else result.risk_level
+    complexity = result.complexity
+    if risk in {RiskLevel.HIGH, RiskLevel.CRITICAL}:
+        complexity = Complexity.HIGH
+    set_route(work, task, route, complexity, risk, total=result.total)
+    work.record(
+        "assessment.s1",
+        subject=f"task:{task.pk}",
+        project_id=task.project_id,
+        task_id=task.pk,
+        after={"total": result.total, "route": route.value, "dimensions": result.dimensions},
+        why=trigger,
+    )
+
+
+def set_route(
+    work: Work,
+    task: Task,
+    route: Route,
+    complexity: Complexity,
+    risk: RiskLevel,
+    *,
+    total: int | None,
+) -> None:
+    """Set what the method decided about a task; a direct one is estimated at one step."""
+    task.route, task.complexity, task.score = route.value, complexity.value, total
+    task.risk_level = task.risk_level or risk.value
+    task.is_assessed = True
+    task.is_planned = route in (Route.THREE_STEP, Route.WORKFLOW)
+    if route is Route.DIRECT and task.estimated_steps is None:
+        task.estimated_steps = 1
+    work.touch(
+        task,
+        "route", "complexity", "score", "risk_level", "is_assessed", "is_planned",
+        "estimated_steps",
+    )  # fmt: skip
+    hint_task(work, task)
+
+
+def start_planning(work: Work, task: Task) -> None:
+    """Move a planned task to work: audit the plan it came with, else ask for one.
+
+    Locks: expects the task's row locked.
+    """
+    move_task(work, task, TaskStatus.WORKING, why="planning starts")
+    request_plan(work, task)
+
+
+def request_plan(work: Work, task: Task) -> None:
+    """Queue the auditor for the draft this attempt came with, else a planner."""
+    policy = task.project.policy
+    draft = Plan.objects.filter(
+        task=task, attempt=task.attempt, status=PlanStatus.DRAFT.value
+    ).last()
+    if draft is None:
+        queue_assignment(work, task, Seat.PLANNER, policy, input=planner_input(task))
+        return
+    draft.task = task
+    move_plan(work, draft, PlanStatus.AUDITING)
+    queue_assignment(work, task, Seat.AUDITOR, policy, plan_id=draft.pk)
+
+
+def planner_input(task: Task) -> dict[str, object]:
+    """Gather what a planner is handed: text, S1, failures of the lineage, allowed commands.
+
+    The plan's own revision findings are added by the caller that asks for a revision.
+    """
+    s1 = task.assessments.filter(stage="S1").last()
+    return {
+        "title": task.title,
+        "description": task.description,
+        "specification": task.specification,
+        "facts": task.facts,
+        "constraints": task.constraints,
+        "assessment": {"total": s1.total, "dimensions": s1.dimensions, "evidence": s1.evidence}
+        if s1 is not None
+        else None,
+        "allowed_commands": [list(prefix) for prefix in task.project.policy.commands.allow],
+        "failures": task.failure_context,
+        "attempt": task.attempt,
+    }
+
+
+def start_roots(work: Work, project: Project) -> list[Assignment]:
+    """Start planned roots by rank, as many at a time as the policy allows.
+
+    Direct and light roots never queue behind them. Only a done root satisfies a dependency.
+    Locks: expects the project's row locked.
+    """
+    if project.status != ProjectStatus.ACTIVE:
+        return []
+    roots = Task.objects.filter(project=project, parent__isnull=True, kind=TaskKind.TASK.value)
+    running = roots.filter(is_planned=True).exclude(
+        status__in=[TaskStatus.PENDING, TaskStatus.DONE, TaskStatus.CANCELLED, TaskStatus.FATAL]
+    )
+    free = project.policy.limits.concurrent_roots - running.count()
+    waiting = locked(
+        roots.filter(
+            status=TaskStatus.PENDING.value, remaining_dependencies=0, is_planned=True
+        ).order_by("rank", "pk")
+    )
+    for root in waiting[: max(free, 0)]:
+        root.project = project
+        start_planning(work, root)
+    return []
+
+
+def ready_again(work: Work, task: Task) -> list[Assignment]:
+    """Offer a task that went back to pending, root or step."""
+    if task.parent_id is None:
+        queued = make_ready(work, [task])
+        work.flush()
+        start_roots(work, task.project)
+        return queued
+    lock_lineage_root(task)
+    return make_ready(work, [task])

@@ -1,0 +1,223 @@
+"""S3's second half: verify a handed-in step, review it, then lock it or open defects.
+
+`start_review` either judges inline (nothing to run) or queues the QA seat, whose worker gathers
+evidence first. The defect loop keeps the task in `review` (rule 2).
+Source: DESIGN section 8, section 4 rule 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from orchestration.contracts.results import QaResult
+from orchestration.models import Assignment, Defect, Output, QAReview, Task
+from orchestration.seats.registry import EXTERNAL
+from orchestration.services.artifacts import lock_artifacts
+from orchestration.services.assignments import queue_assignment
+from orchestration.services.completion import complete_task
+from orchestration.services.defects import (
+    found_defects,
+    open_defect,
+    settle_fixed,
+    take_next_step,
+)
+from orchestration.services.loop import fail_leaf, retry_leaf
+from orchestration.services.outputs import newest_outputs
+from orchestration.services.verification import (
+    Evidence,
+    failed_early,
+    record_layers,
+    step_layers,
+)
+from orchestration.services.work import Work
+from orchestration.states import DEFECT_UNFINISHED, DefectStatus, Seat
+
+INSTANT = Evidence()
+
+
+def start_review(
+    work: Work, task: Task, parent: Task | None, outputs: Sequence[Output]
+) -> list[Assignment]:
+    """Verify and review a task that was just handed in, or queue the worker that has to.
+
+    Locks: expects parent and task locked.
+    """
+    if needs_evidence(task, outputs):
+        row = queue_assignment(
+            work, task, Seat.QA, task.project.policy,
+            input={"stage": "verification", "fix_round": task.fix_round}, backend="rules",
+        )  # fmt: skip
+        return [row]
+    return judge(work, task, parent, outputs, INSTANT)
+
+
+def needs_evidence(task: Task, outputs: Sequence[Output]) -> bool:
+    """Whether a command has to run, or a file has to be read, before the step can be judged."""
+    if task.verify or task.expected_artifacts or any(one.path for one in outputs):
+        return True
+    return bool(task.run) and (task.fix_round > 0 or task.on_failure is not None)
+
+
+def judge(
+    work: Work,
+    task: Task,
+    parent: Task | None,
+    outputs: Sequence[Output],
+    evidence: Evidence,
+) -> list[Assignment]:
+    """Record the layers, then let QA decide: pass, defects, or a redo."""
+    layers = step_layers(task, outputs, evidence)
+    record_layers(work, task, layers, outputs[-1] if outputs else None)
+    unusable = failed_early(layers)
+    if unusable:
+        return redo(work, task, unusable)
+    policy = task.project.policy
+    if policy.backends(Seat.QA)[0] == EXTERNAL:
+        asked = {"stage": "review", "fix_round": task.fix_round}
+        queue_assignment(work, task, Seat.QA, policy, input=asked, backend=EXTERNAL)
+        return []
+    found = found_defects(task, evidence)
+    return record_review(
+        work, task, parent, outputs, evidence, found=found, backend="rules", low_defects="accept"
+    )
+
+
+def redo(work: Work, task: Task, findings: Sequence[str]) -> list[Assignment]:
+    """Send unusable work back to pending with the findings; beyond the tries the step fails."""
+    why = "; ".join(findings)[:2000]
+    task.tries += 1
+    task.failure_context = [
+        *task.failure_context,
+        {"attempt": task.attempt, "class": "check_failed", "root_cause": why},
+    ]
+    work.touch(task, "tries", "failure_context")
+    if task.tries >= task.project.policy.thresholds.step_attempts:
+        task.tries -= 1
+        return fail_leaf(work, task, why=why, failure_class="check_failed", no_more_tries=True)
+    return retry_leaf(work, task)
+
+
+def record_review(
+    work: Work,
+    task: Task,
+    parent: Task | None,
+    outputs: Sequence[Output],
+    evidence: Evidence,
+    *,
+    found: Sequence[Mapping[str, Any]],
+    backend: str,
+    low_defects: str,
+    agent_id: int | None = None,
+) -> list[Assignment]:
+    """Store one QA verdict, settle earlier fixes, open new defects, and take the next step.
+
+    Return assignments that became ready for the caller's worker.
+    Locks: expects parent and task locked.
+    """
+    verdict = "fail" if found else "pass"
+    review = QAReview.objects.create(
+        task=task,
+        attempt=task.attempt,
+        fix_round=task.fix_round,
+        verdict=verdict,
+        backend=backend,
+        agent_id=agent_id,
+        artifact_digests=[one.sha256 for one in outputs if one.sha256],
+        low_defects=low_defects,
+        created_at=work.now,
+    )
+    work.record(
+        f"review.{verdict}",
+        subject=f"review:{review.pk}",
+        project_id=task.project_id,
+        task_id=task.pk,
+        after={"backend": backend, "defects": len(found), "fix_round": task.fix_round},
+    )
+    if found or task.fix_round:
+        standing = settle_fixed(work, task, found)
+        for document in found:
+            if document.get("source_key") not in standing:
+                open_defect(work, task, review, document, raised_by=backend, low=low_defects)
+        work.flush()
+    return continue_review(work, task, parent, outputs, evidence)
+
+
+def continue_review(
+    work: Work,
+    task: Task,
+    parent: Task | None,
+    outputs: Sequence[Output] | None = None,
+    evidence: Evidence | None = None,
+) -> list[Assignment]:
+    """Go on with a reviewed task: wait for Sir, start the approved fixes, fail, or lock and finish.
+
+    Locks: expects parent and task locked.
+    """
+    defects = list(task.defects.filter(status__in=[state.value for state in DEFECT_UNFINISHED]))
+    if defects:
+        return take_next_step(work, task, defects)
+    rows = list(outputs) if outputs is not None else newest_outputs(task)
+    held = evidence if evidence is not None else INSTANT
+    missing = [one for one in rows if one.path and one.path not in held.files]
+    if missing:
+        # Sir accepted what is there: read it again before it is locked.
+        queued = queue_assignment(
+            work, task, Seat.QA, task.project.policy,
+            input={"stage": "lock", "fix_round": task.fix_round}, backend="rules",
+        )  # fmt: skip
+        return [queued]
+    lock_artifacts(work, task, rows, held.files, exception_note=_exceptions(task))
+    return complete_task(work, task, parent)
+
+
+def _exceptions(task: Task) -> str:
+    """Name the defects of this attempt that were accepted as they are."""
+    if not task.fix_round and not task.defects.exists():
+        return ""
+    rows = task.defects.filter(status=DefectStatus.ACCEPTED_AS_IS.value).order_by("pk")
+    return "; ".join(f"{row.severity}: {row.title}" for row in rows)
+
+
+def record_qa_result(
+    work: Work,
+    task: Task,
+    parent: Task | None,
+    result: QaResult,
+    *,
+    agent_id: int | None,
+    raised_by: str,
+) -> list[Assignment]:
+    """Take an external QA's verdict on a task in review.
+
+    The layers ran before it was asked, so only its own findings are added.
+    """
+    outputs = newest_outputs(task)
+    found = [
+        {
+            "severity": one.severity.value,
+            "category": one.category.value,
+            "title": one.title,
+            "description": one.description,
+            "evidence": {"text": one.evidence, "by": raised_by},
+            "proposed_fix": one.proposed_fix.to_document() if one.proposed_fix else None,
+            "source_key": f"qa:{one.title}"[:64],
+        }
+        for one in result.defects
+    ]
+    return record_review(
+        work, task, parent, outputs, INSTANT,
+        found=found, backend=EXTERNAL, low_defects=result.low_defects, agent_id=agent_id,
+    )  # fmt: skip
+
+
+def reject_step(work: Work, task: Task, defect: Defect, *, reason: str) -> list[Assignment]:
+    """Fail a step because Sir rejected it; its tries are used up."""
+    return fail_leaf(
+        work,
+        task,
+        why=f"rejected by Sir: {reason}",
+        failure_class="rejected_by_sir",
+        evidence={"defect": str(defect.pk), "title": defect.title},
+        no_more_tries=True,
+    )

@@ -1,0 +1,300 @@
+"""The guarantee behind the wake-ups: find what is due by its rows and call the same services.
+
+Bounded batches, filtered and ordered in SQL. Every sweep may run twice, late or never.
+Source: DESIGN section 3, STYLE section 4.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+
+from django.conf import settings
+from django.db.models import F, Q
+from django.utils import timezone
+
+from orchestration.errors import CountersignError
+from orchestration.models import Assignment, Decision, Project, Task
+from orchestration.runner.processes import is_local_token, kill_group
+from orchestration.seats.registry import EXTERNAL, worker_backends
+from orchestration.services.completion import check_planned
+from orchestration.services.decisions import Verdict, decide_decision
+from orchestration.services.failures import end_without_result, reclaim
+from orchestration.services.inbox import withdraw_decision
+from orchestration.services.lookups import lock_assignment, lock_project, lock_task
+from orchestration.services.loop import settle_ending
+from orchestration.services.readiness import make_ready, start_roots
+from orchestration.services.results import lock_for_result
+from orchestration.services.retrying import retry_on_deadlock
+from orchestration.services.work import SYSTEM, Actor, locked, unit_of_work
+from orchestration.states import (
+    ASSIGNMENT_LIVE,
+    AssignmentStatus,
+    DecisionStatus,
+    ProjectStatus,
+    TaskKind,
+    TaskStatus,
+)
+
+logger = logging.getLogger(__name__)
+BATCH = 200
+
+
+def sweep() -> Mapping[str, int]:
+    """Repair everything that a lost message or a dead process left behind. Shape: counts by kind."""
+    return {
+        "expired_leases": reclaim_expired_leases(),
+        "overdue": end_overdue_assignments(),
+        "decisions": expire_decisions(),
+        "orphaned_decisions": close_orphaned_decisions(),
+        "stranded": restart_stranded_tasks(),
+        "roots": start_waiting_roots(),
+        "woken": wake_for_queued_work(),
+    }
+
+
+def reclaim_expired_leases() -> int:
+    """Take back leases that ran out, after the old process group is dead."""
+    rows = Assignment.objects.filter(
+        status=AssignmentStatus.LEASED.value,
+        is_clock_stopped=False,
+        lease_expires_at__lt=timezone.now(),
+    ).filter(_CLOCK_RUNS)
+    ids = list(rows.order_by("lease_expires_at").values_list("pk", flat=True)[:BATCH])
+    return sum(_reclaim(pk, why="lease expired") for pk in ids)
+
+
+# The clocks of agents stand still while their project is not active; our own workers' do not:
+# their crash has to be repaired, and a result they hand in is accepted all the same.
+_CLOCK_RUNS = ~Q(backend=EXTERNAL) | Q(
+    project__status__in=[ProjectStatus.ACTIVE.value, ProjectStatus.COMPLETED.value]
+)
+
+
+def reclaim_from_dead(worker_prefix: str, *, alive: str) -> int:
+    """Take back at once what an earlier process of this very place held (embedded mode's start)."""
+    rows = Assignment.objects.filter(
+        status=AssignmentStatus.LEASED.value,
+        worker__startswith=worker_prefix,
+        backend__in=worker_backends(),
+    ).exclude(worker__startswith=alive)
+    return sum(
+        _reclaim(pk, why="its worker process ended", even_unexpired=True)
+        for pk in list(rows.values_list("pk", flat=True))
+    )
+
+
+@retry_on_deadlock
+def _reclaim(assignment_id: int, *, why: str, even_unexpired: bool = False) -> bool:
+    group = Assignment.objects.values_list("process_group", flat=True).get(pk=assignment_id)
+    if not _old_group_is_dead(group):
+        return False
+    with unit_of_work(SYSTEM) as work:
+        row = Assignment.objects.get(pk=assignment_id)
+        lock_for_result(row)
+        row = lock_assignment(assignment_id)
+        ended = row.lease_expires_at is not None and row.lease_expires_at < work.now
+        if row.status != AssignmentStatus.LEASED or not (ended or even_unexpired):
+            return False
+        if row.task.status == TaskStatus.WAITING_HUMAN:
+            return False
+        reclaim(work, row, why=why)
+        work.flush()
+        settle_ending(work, row.task)
+    return True
+
+
+def _old_group_is_dead(process_group: str) -> bool:
+    """Kill what is left of a recorded process group on this machine; elsewhere it died with its parent."""
+    pgid, _, token = process_group.partition(" ")
+    if not pgid or not token or not is_local_token(token):
+        return True
+    return kill_group(int(pgid), token)
+
+
+def end_overdue_assignments() -> int:
+    """End agents' assignments whose timeout has passed; waiting for Sir is not counted."""
+    rows = Assignment.objects.filter(
+        status=AssignmentStatus.LEASED.value,
+        backend=EXTERNAL,
+        is_clock_stopped=False,
+        deadline__lt=timezone.now(),
+        project__status__in=[ProjectStatus.ACTIVE.value, ProjectStatus.COMPLETED.value],
+    )
+    count = 0
+    for pk in list(rows.values_list("pk", flat=True)[:BATCH]):
+        count += _end_overdue(pk)
+    return count
+
+
+@retry_on_deadlock
+def _end_overdue(assignment_id: int) -> bool:
+    with unit_of_work(SYSTEM) as work:
+        row = Assignment.objects.get(pk=assignment_id)
+        lock_for_result(row)
+        row = lock_assignment(assignment_id)
+        if row.status != AssignmentStatus.LEASED or row.is_clock_stopped:
+            return False
+        end_without_result(
+            work, row, AssignmentStatus.FAILED, why="the assignment's time ran out",
+            failure_class="timeout",
+        )  # fmt: skip
+    return True
+
+
+def expire_decisions() -> int:
+    """Carry out the named policy of decisions whose deadline has passed; silence is never consent."""
+    rows = Decision.objects.filter(
+        status=DecisionStatus.OPEN.value,
+        deadline__lt=timezone.now(),
+        project__status__in=[ProjectStatus.ACTIVE.value, ProjectStatus.COMPLETED.value],
+    )
+    count = 0
+    for decision in rows.order_by("deadline")[:BATCH]:
+        rule = decision.on_expiry or {}
+        verdict = Verdict(
+            verdict=str(rule.get("outcome", "")),
+            seen_version=decision.version,
+            seen_digest=decision.digest,
+            reason=f"expired under policy {rule.get('policy_id')}",
+        )
+        policy_id = str(rule.get("policy_id", ""))
+        try:
+            decide_decision(
+                decision_id=decision.pk, verdict=verdict, actor=Actor(f"policy:{policy_id}"),
+                user_id=None, policy_id=policy_id,
+            )  # fmt: skip
+            count += 1
+        except CountersignError as error:
+            logger.info("decision %s did not expire: %s", decision.pk, error.detail)
+    return count
+
+
+def restart_stranded_tasks() -> int:
+    """Start ready tasks that have no live assignment, finish parents whose steps all ended.
+
+    Nothing leaves such rows behind in normal running; this is the repair of a fault we do not know.
+    """
+    live = Assignment.objects.filter(
+        status__in=[state.value for state in ASSIGNMENT_LIVE]
+    ).values("task_id")
+    rows = (
+        Task.objects.filter(
+            status=TaskStatus.PENDING.value,
+            remaining_dependencies=0,
+            is_superseded=False,
+            is_awaiting_commands=False,
+            project__status=ProjectStatus.ACTIVE.value,
+        )
+        .filter(
+            Q(parent__isnull=True, is_planned=False)
+            | Q(
+                parent__status=TaskStatus.WORKING.value,
+                phase__lte=F("parent__open_phase"),
+                root__is_ending=False,
+            )
+        )
+        .exclude(pk__in=live)
+    )
+    count = 0
+    for pk in list(rows.order_by("pk").values_list("pk", flat=True)[:BATCH]):
+        count += _restart(pk)
+    return count + _finish_stranded_parents()
+
+
+@retry_on_deadlock
+def _restart(task_id: int) -> bool:
+    with unit_of_work(SYSTEM) as work:
+        task = lock_task(task_id)
+        live = [state.value for state in ASSIGNMENT_LIVE]
+        if task.status != TaskStatus.PENDING or task.assignments.filter(status__in=live).exists():
+            return False
+        return bool(make_ready(work, [task]))
+
+
+def _finish_stranded_parents() -> int:
+    """Finish planned tasks none of whose steps is unfinished, and conclude drained attempts."""
+    parents = Task.objects.filter(
+        status=TaskStatus.WORKING.value,
+        is_planned=True,
+        project__status=ProjectStatus.ACTIVE.value,
+        children__isnull=False,
+    ).exclude(
+        children__status__in=[
+            state.value
+            for state in TaskStatus
+            if state not in (TaskStatus.DONE, TaskStatus.CANCELLED)
+        ]
+    )
+    count = 0
+    for pk in list(parents.distinct().values_list("pk", flat=True)[:BATCH]):
+        count += _finish(pk)
+    ending = Task.objects.filter(is_ending=True, status=TaskStatus.WORKING.value)
+    for pk in list(ending.values_list("pk", flat=True)[:BATCH]):
+        _settle(pk)
+    return count
+
+
+@retry_on_deadlock
+def _finish(task_id: int) -> bool:
+    with unit_of_work(SYSTEM) as work:
+        task = lock_task(task_id)
+        before = task.status
+        check_planned(work, task)
+        return task.status != before
+
+
+@retry_on_deadlock
+def _settle(task_id: int) -> None:
+    with unit_of_work(SYSTEM) as work:
+        settle_ending(work, lock_task(task_id))
+
+
+def start_waiting_roots() -> int:
+    """Start planned roots that wait although a place is free."""
+    rows = Project.objects.filter(
+        status=ProjectStatus.ACTIVE.value,
+        tasks__parent__isnull=True,
+        tasks__kind=TaskKind.TASK.value,
+        tasks__status=TaskStatus.PENDING.value,
+        tasks__is_planned=True,
+    )
+    ids = list(rows.distinct().values_list("pk", flat=True)[:BATCH])
+    for pk in ids:
+        _start_roots(pk)
+    return len(ids)
+
+
+@retry_on_deadlock
+def _start_roots(project_id: int) -> None:
+    with unit_of_work(SYSTEM) as work:
+        start_roots(work, lock_project(project_id))
+
+
+def wake_for_queued_work() -> int:
+    """Wake workers when queued work of ours waits: the message that should have done it was lost."""
+    now = timezone.now()
+    rows = Assignment.objects.filter(
+        Q(not_before__isnull=True) | Q(not_before__lte=now),
+        status=AssignmentStatus.QUEUED.value,
+        backend__in=worker_backends(),
+        project__status=ProjectStatus.ACTIVE.value,
+    )
+    waiting = rows[: settings.COUNTERSIGN_CONCURRENCY].count()
+    if waiting:
+        with unit_of_work(SYSTEM) as work:
+            work.wake(waiting)
+    return waiting
+
+
+def close_orphaned_decisions() -> int:
+    """Withdraw open decisions whose task has ended; none should exist."""
+    rows = Decision.objects.filter(
+        status=DecisionStatus.OPEN.value,
+        task__status__in=[TaskStatus.DONE.value, TaskStatus.CANCELLED.value],
+    ).exclude(kind="high_notice")
+    with unit_of_work(SYSTEM) as work:
+        found = list(locked(rows).order_by("pk")[:BATCH])
+        for row in found:
+            withdraw_decision(work, row, why="task ended")
+    return len(found)

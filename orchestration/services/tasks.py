@@ -1,0 +1,445 @@
+"""The blackboard: what agents and people do to one task over REST or the dashboard.
+
+Source: DESIGN section 4 (task table, rules 6, 16), sections 12 and 14, source document 001.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from orchestration.contracts.results import CommentInput, OutputInput
+from orchestration.errors import Conflict, Invalid, LeaseLost, NotReady
+from orchestration.models import Agent, Assignment, Comment, Output, Plan, Task
+from orchestration.selectors.tasks import not_ready_reason
+from orchestration.services.assignments import (
+    cancel_live,
+    extend_lease,
+    has_free_slot,
+    lease,
+    require_claimable,
+    requeue,
+)
+from orchestration.services.blueprints import is_satisfied
+from orchestration.services.cancelling import cancel_tree
+from orchestration.services.execution import hand_in_task, start_work
+from orchestration.services.inbox import open_decision
+from orchestration.services.lookups import lock_task
+from orchestration.services.loop import fail_leaf, fail_root, replan_root, settle_ending
+from orchestration.services.moves import move_assignment, move_task
+from orchestration.services.outputs import add_comment, add_output
+from orchestration.services.projects import require_active, stop_clock
+from orchestration.services.readiness import ready_again
+from orchestration.services.retrying import retry_on_deadlock
+from orchestration.services.upgrade import upgrade_if_due
+from orchestration.services.work import Actor, Work, locked, unit_of_work
+from orchestration.states import (
+    AssignmentStatus,
+    DecisionKind,
+    PlanStatus,
+    Route,
+    Seat,
+    TaskStatus,
+)
+
+__all__ = [
+    "StatusChange",
+    "add_task_comment",
+    "add_task_output",
+    "cancel_task",
+    "change_status",
+    "claim_task",
+    "heartbeat_task",
+    "release_task",
+    "replan_task",
+    "report_progress",
+]
+
+
+@retry_on_deadlock
+def claim_task(*, task_id: int, agent: Agent, actor: Actor) -> Assignment:
+    """Claim one task for an agent: the executor's lease and the move to `claimed` in one.
+
+    Errors: NotFound; ProjectSuspended; NotReady naming why, or who holds it.
+    Locks: parent (to count its slots), task, assignment.
+    """
+    with unit_of_work(actor) as work:
+        parent_id = Task.objects.filter(pk=task_id).values_list("parent_id", flat=True).first()
+        slot_is_free = parent_id is None or has_free_slot(parent_id)
+        task = lock_task(task_id)
+        require_active(task.project)
+        require_claimable(task, not_ready_reason(task))
+        if not slot_is_free:
+            raise NotReady("every parallel slot of this plan is taken", reason="slots")
+        queued = locked(
+            Assignment.objects.filter(
+                task=task, seat=Seat.EXECUTOR.value, status=AssignmentStatus.QUEUED.value
+            )
+        ).first()
+        if queued is None or queued.backend != "external":
+            raise NotReady("this task is run by the system", reason="system_backend")
+        queued.task, queued.project = task, task.project
+        return lease(work, queued, task.project.policy, worker=agent.name, agent=agent)
+
+
+def _held(task: Task, agent: Agent | None, lease_token: str = "") -> Assignment:
+    """Lock the lease an agent holds on a task; fence by token when one is sent.
+
+    Errors: LeaseLost naming the present holder.
+    """
+    row = locked(
+        Assignment.objects.filter(
+            task=task, seat=Seat.EXECUTOR.value, status=AssignmentStatus.LEASED.value
+        )
+    ).first()
+    if row is None or agent is None or row.agent_id != agent.pk:
+        last = task.assignments.filter(seat=Seat.EXECUTOR.value, agent=agent).last()
+        upgraded = last is not None and last.error == "upgraded"
+        raise LeaseLost(
+            "this agent holds no lease on the task",
+            holder=row.worker if row is not None else None,
+            code="upgraded" if upgraded else "lease_lost",
+        )
+    if lease_token and lease_token != row.lease_token:
+        raise LeaseLost("the lease token is an old one", holder=row.worker)
+    row.task, row.project = task, task.project
+    return row
+
+
+def _lock_with_parent(task_id: int) -> Task:
+    parent_id = Task.objects.filter(pk=task_id).values_list("parent_id", flat=True).first()
+    parent = lock_task(parent_id) if parent_id is not None else None
+    task = lock_task(task_id)
+    if parent is not None:
+        parent.project = task.project
+        task.parent = parent
+    return task
+
+
+def heartbeat_task(
+    *, task_id: int, agent: Agent, actor: Actor, lease_token: str = ""
+) -> Assignment:
+    """Extend the executor's lease of a task. Errors: LeaseLost."""
+    with unit_of_work(actor) as work:
+        held = _held(lock_task(task_id), agent, lease_token)
+        return extend_lease(work, held)
+
+
+@retry_on_deadlock
+def release_task(
+    *, task_id: int, agent: Agent, actor: Actor, reason: str = "", lease_token: str = ""
+) -> Task:
+    """Give a claimed task back; it counts nothing. Errors: LeaseLost."""
+    with unit_of_work(actor) as work:
+        task = _lock_with_parent(task_id)
+        held = _held(task, agent, lease_token)
+        requeue(work, held, why=reason or "released")
+        settle_ending(work, task)
+    return task
+
+
+@dataclass(frozen=True, slots=True)
+class StatusChange:
+    """A status call of the blackboard. Shape: as DESIGN section 14."""
+
+    status: str
+    detail: str = ""
+    blocked_by: tuple[str, ...] = ()
+    light_plan: tuple[str, ...] = ()
+
+
+@retry_on_deadlock
+def change_status(
+    *, task_id: int, change: StatusChange, agent: Agent, actor: Actor, lease_token: str = ""
+) -> Task:
+    """Move a task as its assignee: working, review, failed, blocked or waiting_human.
+
+    Errors: LeaseLost, IllegalTransition, MissingOutput, MissingHandoff, Invalid without a detail.
+    """
+    if change.status in ("failed", "blocked", "waiting_human") and not change.detail.strip():
+        raise Invalid(
+            f"{change.status} needs a detail",
+            errors=[{"path": "detail", "message": "is required"}],
+        )
+    with unit_of_work(actor) as work:
+        task = _lock_with_parent(task_id)
+        held = _held(task, agent, lease_token)
+        held.has_progress = True
+        work.touch(held, "has_progress")
+        _apply_change(work, task, held, change)
+        work.flush()
+    return task
+
+
+def _apply_change(work: Work, task: Task, held: Assignment, change: StatusChange) -> None:
+    if change.status == "working":
+        start_work(work, task)
+        if change.light_plan:
+            store_light_plan(work, task, held, change.light_plan)
+    elif change.status == "review":
+        start_work(work, task)
+        hand_in_task(work, held, task.parent)
+    elif change.status == "failed":
+        move_assignment(work, held, AssignmentStatus.FAILED, why=change.detail)
+        fail_leaf(work, task, why=change.detail, failure_class="agent_failed")
+        settle_ending(work, task)
+    elif change.status == "blocked":
+        block_task(work, task, held, change)
+    elif change.status == "waiting_human":
+        ask_sir(work, task, held, change.detail)
+    else:
+        raise Invalid(
+            f"an assignee cannot set {change.status!r}",
+            errors=[{"path": "status", "message": "working, review, failed, blocked, waiting_human"}],
+        )
+
+
+def store_light_plan(
+    work: Work, task: Task, held: Assignment, steps: Sequence[str]
+) -> None:
+    """Keep an executor's light plan as an unaudited plan; its length is the estimate."""
+    Plan.objects.create(
+        task=task,
+        attempt=task.attempt,
+        revision=task.plans.filter(attempt=task.attempt).count() + 1,
+        status=PlanStatus.DRAFT.value,
+        is_light=True,
+        backend="external",
+        agent_id=held.agent_id,
+        body={"steps": [{"id": str(n), "action": text} for n, text in enumerate(steps, 1)]},
+    )
+    task.estimated_steps = len(steps)
+    work.touch(task, "estimated_steps")
+
+
+def block_task(work: Work, task: Task, held: Assignment, change: StatusChange) -> None:
+    """Block a task behind others of its project; it ends the assignment (rule 16).
+
+    Errors: Invalid for an unknown blocker or a cycle of blockers.
+    """
+    blockers = [_blocker(task, name) for name in change.blocked_by]
+    move_assignment(work, held, AssignmentStatus.CANCELLED, why="blocked")
+    task.unexpected_blockers += 1
+    task.assignee = None
+    work.touch(task, "unexpected_blockers", "assignee")
+    move_task(work, task, TaskStatus.BLOCKED, detail=change.detail)
+    task.blocked_by.set(blockers)
+    work.flush()
+    if upgrade_if_due(work, task):
+        return
+    dead = [row for row in blockers if row.status in (TaskStatus.FAILED, TaskStatus.CANCELLED,
+                                                      TaskStatus.FATAL)]  # fmt: skip
+    if blockers and all(is_satisfied(row) for row in blockers):
+        move_task(work, task, TaskStatus.PENDING, why="its blockers are done already")
+        work.flush()
+        ready_again(work, task)
+    elif not blockers or dead:
+        ask_to_clear(work, task, change.detail)
+    settle_ending(work, task)
+
+
+def ask_to_clear(work: Work, task: Task, detail: str) -> None:
+    """Open the `clarification` of a blocked task that nothing will clear by itself."""
+    open_decision(
+        work,
+        kind=DecisionKind.CLARIFICATION,
+        project=task.project,
+        task=task,
+        title=task.title,
+        question="This task is blocked. Can it go on?",
+        content={
+            "reason": "blocked",
+            "detail": detail,
+            "description": task.description,
+            "blocked_by": [str(row) for row in task.blocked_by.all()],
+        },
+    )
+
+
+def _blocker(task: Task, name: str) -> Task:
+    rows = Task.objects.select_related("project").filter(project_id=task.project_id)
+    number = name.rpartition("-")[2]
+    found = rows.filter(pk=int(name)).first() if name.isdigit() else None
+    if found is None and number.isdigit():
+        found = rows.filter(number=int(number)).first()
+    if found is None:
+        message = f"{name!r} is no task of this project"
+        raise Invalid(message, errors=[{"path": "blocked_by", "message": message}])
+    if found.pk == task.pk or _waits_for(found, task.pk):
+        raise Invalid(
+            f"a cycle of blockers: {task} and {found} wait for each other",
+            errors=[{"path": "blocked_by", "message": "makes a cycle"}],
+        )
+    return found
+
+
+def _waits_for(task: Task, wanted: int) -> bool:
+    """Whether a task is blocked, however far, by another."""
+    seen, level = {task.pk}, [task.pk]
+    while level:
+        rows = Task.objects.filter(blocks__in=level, status__isnull=False)
+        level = [pk for pk in rows.values_list("pk", flat=True).distinct() if pk not in seen]
+        if wanted in level:
+            return True
+        seen.update(level)
+    return False
+
+
+def ask_sir(work: Work, task: Task, held: Assignment, question: str) -> None:
+    """Put an agent's question to Sir: the lease clock stops until he answers."""
+    task.asked_from = TaskStatus.WORKING.value
+    work.touch(task, "asked_from")
+    move_task(work, task, TaskStatus.WAITING_HUMAN, detail=question)
+    stop_clock(work, held)
+    open_decision(
+        work,
+        kind=DecisionKind.WAITING_HUMAN,
+        project=task.project,
+        task=task,
+        title=task.title,
+        question=question,
+        content={
+            "reason": "question",
+            "asked_by": held.worker,
+            "asked_at": work.now.isoformat(),
+            "description": task.description,
+        },
+    )
+
+
+def add_task_output(
+    *,
+    task_id: int,
+    document: OutputInput,
+    data: bytes,
+    agent: Agent | None,
+    actor: Actor,
+    lease_token: str = "",
+) -> Output:
+    """Store an output of the task's assignee; under a lost lease it is kept as an orphan.
+
+    Errors: LeaseLost, with the content kept as an orphan attachment.
+    """
+    try:
+        with unit_of_work(actor) as work:
+            task = lock_task(task_id)
+            held = _held(task, agent, lease_token)
+            held.has_progress = True
+            work.touch(held, "has_progress")
+            return add_output(work, task, document, assignment=held, data=data)
+    except LeaseLost:
+        with unit_of_work(actor) as work:
+            add_output(
+                work, lock_task(task_id), document, assignment=None, data=data, is_orphan=True
+            )
+        raise
+
+
+def add_task_comment(
+    *, task_id: int, document: CommentInput, agent: Agent | None, actor: Actor
+) -> Comment:
+    """Comment on a task; whoever may see it may. A holder's comment counts as progress."""
+    with unit_of_work(actor) as work:
+        task = lock_task(task_id)
+        held = task.assignments.filter(agent=agent, status=AssignmentStatus.LEASED.value).last()
+        if held is not None and agent is not None:
+            held.has_progress = True
+            work.touch(held, "has_progress")
+        name = actor.name.partition(":")[2] or actor.name
+        return add_comment(
+            work, task, document, author=name, agent=agent,
+            assignment=held if agent is not None else None,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What an executor reports about its run. Shape: as `POST …/progress`."""
+
+    step: int | None = None
+    new_domain: str = ""
+    is_uncertain: bool = False
+    note: str = ""
+
+
+@retry_on_deadlock
+def report_progress(
+    *, task_id: int, progress: Progress, agent: Agent, actor: Actor, lease_token: str = ""
+) -> tuple[Task, bool]:
+    """Count a step, a new domain or doubt; return the task and whether it was upgraded.
+
+    Errors: LeaseLost (code `upgraded` after an upgrade).
+    """
+    with unit_of_work(actor) as work:
+        task = _lock_with_parent(task_id)
+        held = _held(task, agent, lease_token)
+        held.has_progress = True
+        work.touch(held, "has_progress")
+        task.actual_steps = max(task.actual_steps + 1, progress.step or 0)
+        task.is_uncertain = task.is_uncertain or progress.is_uncertain
+        if progress.new_domain and progress.new_domain not in task.reported_domains:
+            task.reported_domains = [*task.reported_domains, progress.new_domain]
+        work.touch(task, "actual_steps", "is_uncertain", "reported_domains")
+        work.record(
+            "task.progress",
+            subject=f"task:{task.pk}",
+            project_id=task.project_id,
+            task_id=task.pk,
+            after={"actual_steps": task.actual_steps, "new_domain": progress.new_domain},
+            why=progress.note,
+        )
+        upgraded = upgrade_if_due(work, task)
+    return task, upgraded
+
+
+@retry_on_deadlock
+def cancel_task(*, task_id: int, actor: Actor, reason: str) -> Task:
+    """Cancel a task and its tree on Sir's word.
+
+    Errors: IllegalTransition when it has ended already; Invalid without a reason.
+    """
+    if not reason.strip():
+        raise Invalid("cancelling needs a reason", errors=[{"path": "reason", "message": "required"}])
+    with unit_of_work(actor) as work:
+        task = _lock_with_parent(task_id)
+        if task.status in (TaskStatus.DONE, TaskStatus.CANCELLED):
+            raise Conflict(f"the task is {task.status} already", code="illegal_transition", allowed=[])
+        cancel_tree(work, task, why=reason)
+        work.flush()
+        task.refresh_from_db()
+    return task
+
+
+@retry_on_deadlock
+def replan_task(*, task_id: int, actor: Actor, reason: str) -> Task:
+    """End a planned root's attempt and plan it again; it counts nothing.
+
+    Errors: Conflict for a step, a task without a plan, or one that is not working or failed.
+    """
+    with unit_of_work(actor) as work:
+        task = lock_task(task_id)
+        if task.parent_id is not None or task.route not in (Route.THREE_STEP, Route.WORKFLOW):
+            raise Conflict("only a planned root is planned again", code="not_replannable")
+        cause = {"class": "cancelled_by_sir", "root_cause": f"re-plan: {reason}",
+                 "attempt": task.attempt}  # fmt: skip
+        if task.status == TaskStatus.FAILED:
+            fail_root(work, task, cause)
+        elif task.status == TaskStatus.WORKING:
+            _restart(work, task, cause)
+        else:
+            raise Conflict(f"the task is {task.status}", code="not_replannable")
+    return task
+
+
+def _restart(work: Work, task: Task, cause: dict[str, object]) -> None:
+    cancel_live(work, [task.pk], why="re-plan")
+    task.failure_context = [*task.failure_context, cause]
+    work.touch(task, "failure_context")
+    if task.blueprints.exists():
+        task.is_ending = True
+        work.touch(task, "is_ending")
+        work.flush()
+        settle_ending(work, task)
+        return
+    move_task(work, task, TaskStatus.FAILED, detail=str(cause["root_cause"]))
+    replan_root(work, task)

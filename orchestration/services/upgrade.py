@@ -1,0 +1,69 @@
+"""Dynamic upgrade: a direct or light task that turns out complex moves to three-step mid-run.
+
+The re-score is by rules, inline, before a failure counts (rule 15).
+Source: DESIGN section 6 ("Dynamic upgrade").
+"""
+
+from __future__ import annotations
+
+from orchestration.models import Task
+from orchestration.rules.scoring import RunRecord, rescore, upgrade_due
+from orchestration.services.assignments import cancel_live
+from orchestration.services.lookups import lock_project
+from orchestration.services.moves import move_task
+from orchestration.services.readiness import (
+    apply_score,
+    assessed_text,
+    start_planning,
+    start_roots,
+)
+from orchestration.services.work import Work
+from orchestration.states import Route, TaskStatus
+
+UPGRADED = "upgraded"
+
+
+def run_record(task: Task, *, failures: int | None = None) -> RunRecord:
+    """What happened while the task ran, as the re-score reads it."""
+    return RunRecord(
+        actual_steps=task.actual_steps,
+        estimated_steps=task.estimated_steps or 0,
+        failure_count=task.tries if failures is None else failures,
+        unexpected_blockers=task.unexpected_blockers,
+        reported_domains=tuple(task.reported_domains),
+        is_uncertain=task.is_uncertain,
+    )
+
+
+def upgrade_if_due(work: Work, task: Task, *, failures: int | None = None) -> bool:
+    """Re-score a direct or light task whose run says so; return whether it moved to three-step.
+
+    From claimed, working, blocked or failed, never from review. The executor's assignment is
+    cancelled with code `upgraded`; its outputs stay and become planning input.
+    Locks: expects the task locked.
+    """
+    policy = task.project.policy
+    if task.route not in (Route.DIRECT, Route.LIGHT_PLAN) or task.run:
+        return False
+    if task.depth >= policy.limits.depth or task.status == TaskStatus.REVIEW:
+        return False
+    record = run_record(task, failures=failures)
+    trigger = upgrade_due(record, policy)
+    if trigger is None:
+        return False
+    result = rescore(assessed_text(task), record, policy)
+    apply_score(work, task, result, backend="rules", trigger=trigger)
+    if result.route is not Route.THREE_STEP:
+        return False
+    cancel_live(work, [task.pk], why=UPGRADED)
+    task.assignee = None
+    task.tries = 0
+    task.attempt += 1
+    work.touch(task, "assignee", "tries", "attempt")
+    move_task(work, task, TaskStatus.PENDING, why=UPGRADED)
+    work.flush()
+    if task.parent_id is None:
+        start_roots(work, lock_project(task.project_id))
+    else:
+        start_planning(work, task)
+    return True

@@ -1,0 +1,310 @@
+"""What each verdict of each kind does. Called by `decide_decision` under its locks.
+
+Source: DESIGN section 9 (table of kinds), section 4 rules 12, 16 and 18.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from orchestration.contracts.results import CommentInput
+from orchestration.errors import Conflict
+from orchestration.models import Assignment, Decision, Defect, Plan, Task
+from orchestration.services.assignments import (
+    WORKER_LEASE_SECONDS,
+    cancel_live,
+    queue_assignment,
+)
+from orchestration.services.blueprints import descendant_ids
+from orchestration.services.cancelling import cancel_tree
+from orchestration.services.completion import check_planned, complete_task
+from orchestration.services.defects import ask_for_proposal
+from orchestration.services.inbox import open_decision
+from orchestration.services.loop import fail_leaf, replan_root
+from orchestration.services.moves import hint_task, move_defect, move_plan, move_task
+from orchestration.services.outputs import add_comment
+from orchestration.services.planning import ask_for_revision, override_plan
+from orchestration.services.projects import activate, start_clock
+from orchestration.services.readiness import make_ready, ready_again, start_roots
+from orchestration.services.review import continue_review, reject_step
+from orchestration.services.work import Work, locked
+from orchestration.states import (
+    AssignmentStatus,
+    DecisionKind,
+    DecisionStatus,
+    DefectStatus,
+    PlanStatus,
+    ProjectStatus,
+    Seat,
+    TaskStatus,
+)
+
+Handler = Callable[[Work, Decision, str], None]
+
+
+def apply_verdict(work: Work, decision: Decision, verdict: str) -> None:
+    """Do what a verdict says, in the transaction that records it."""
+    HANDLERS[DecisionKind(decision.kind)](work, decision, verdict)
+    work.flush()
+
+
+def _task(decision: Decision) -> Task:
+    if decision.task is None:
+        raise Conflict("this item has no task any more")
+    return decision.task
+
+
+def medium_defect(work: Work, decision: Decision, verdict: str) -> None:
+    """Approve, request changes, accept as is or reject: on the defect, then on its task."""
+    task = _task(decision)
+    defect = locked(Defect.objects.filter(pk=decision.defect_id)).get()
+    defect.task = task
+    if verdict == "request_changes":
+        ask_for_proposal(work, task, defect, guidance=decision.reason)
+        return
+    target = {
+        "approve": DefectStatus.FIX_APPROVED,
+        "accept_as_is": DefectStatus.ACCEPTED_AS_IS,
+        "reject": DefectStatus.REJECTED,
+    }[verdict]
+    move_defect(work, defect, target, why=decision.reason)
+    work.flush()
+    if verdict == "reject":
+        reject_step(work, task, defect, reason=decision.reason)
+    else:
+        continue_review(work, task, task.parent)
+
+
+def waiting_human(work: Work, decision: Decision, verdict: str) -> None:
+    """Answer, approve, reject or abort a task that waits for Sir."""
+    task = _task(decision)
+    if verdict == "abort":
+        cancel_tree(work, task, why=decision.reason, reason="cancelled_by_sir")
+        return
+    if verdict == "reject":
+        cancel_live(work, [task.pk], why="rejected by Sir")
+        fail_leaf(
+            work, task, why=f"rejected by Sir: {decision.reason}",
+            failure_class="rejected_by_sir", no_more_tries=True,
+        )  # fmt: skip
+        return
+    if decision.reason:
+        _tell(work, task, decision)
+    resume_task(work, task, decision)
+
+
+def resume_task(work: Work, task: Task, decision: Decision) -> None:
+    """Send a waiting task back to where it was asked.
+
+    Back to `working` with a full lease when an agent's lease still stands, else to `pending`.
+    """
+    held = locked(
+        Assignment.objects.filter(task=task, status=AssignmentStatus.LEASED.value)
+    ).first()
+    digest = decision.content.get("digest")
+    if decision.content.get("reason") == "red_line" and digest:
+        task.approved_digests = [*task.approved_digests, digest]
+        work.touch(task, "approved_digests")
+    if task.asked_from == TaskStatus.REVIEW:
+        move_task(work, task, TaskStatus.REVIEW, why="Sir answered")
+        continue_review(work, task, task.parent)
+    elif task.is_planned and task.asked_from == TaskStatus.WORKING:
+        move_task(work, task, TaskStatus.WORKING, why="Sir answered")
+        _refill_seat(work, task, decision)
+    elif held is not None:
+        held.task, held.project = task, task.project
+        seconds = task.project.policy.limits.lease_seconds if held.agent_id else 0
+        start_clock(work, held, seconds=seconds or WORKER_LEASE_SECONDS)
+        move_task(work, task, TaskStatus.WORKING, why="Sir answered")
+    else:
+        move_task(work, task, TaskStatus.PENDING, why="Sir answered")
+        work.flush()
+        ready_again(work, task)
+
+
+def _refill_seat(work: Work, task: Task, decision: Decision) -> None:
+    """Queue the assignment again whose seat could not be filled."""
+    wanted = decision.content.get("assignment")
+    row = Assignment.objects.filter(pk=int(wanted)).first() if wanted else None
+    if row is None:
+        return
+    queue_assignment(
+        work, task, Seat(row.seat), task.project.policy,
+        input=row.input, plan_id=row.plan_id, defect_id=row.defect_id, backend=row.backend,
+    )  # fmt: skip
+
+
+def _tell(work: Work, task: Task, decision: Decision) -> None:
+    """Put Sir's words where the agent reads them: a comment on the task."""
+    add_comment(work, task, CommentInput(body=decision.reason), author=work.actor.name)
+
+
+def plan_rejected(work: Work, decision: Decision, verdict: str) -> None:
+    """Accept over the audit, guide the planner, or cancel the task."""
+    task = _task(decision)
+    plan = Plan.objects.get(pk=decision.plan_id)
+    plan.task = task
+    if verdict == "cancel":
+        cancel_tree(work, task, why=decision.reason, reason="cancelled_by_sir")
+    elif verdict == "guide":
+        task.revisions_used = 0
+        work.touch(task, "revisions_used")
+        findings = list(decision.content.get("findings", ()))
+        ask_for_revision(work, task, plan, findings, guidance=decision.reason)
+    else:
+        if plan.faults:
+            raise Conflict("a malformed plan cannot be accepted", code="plan_malformed")
+        override_plan(work, plan)
+        work.flush()
+        check_planned(work, task)
+
+
+def command_approval(work: Work, decision: Decision, verdict: str) -> None:
+    """Approve the listed commands by digest, ask again with an amended list, or send the plan back."""
+    task = _task(decision)
+    listed = list(decision.content["commands"])
+    if verdict == "amend":
+        _amend_commands(work, task, decision, listed)
+        return
+    keys = list(decision.content["steps"])
+    steps = list(locked(task.children.filter(step_key__in=keys, is_superseded=False)).order_by("pk"))
+    if verdict == "reject":
+        _send_plan_back(work, task, decision)
+        return
+    task.approved_digests = [*task.approved_digests, *(one["digest"] for one in listed)]
+    work.touch(task, "approved_digests")
+    for step in steps:
+        step.parent, step.project, step.root = task, task.project, task.root or task
+        step.is_awaiting_commands = False
+        work.touch(step, "is_awaiting_commands")
+        hint_task(work, step)
+    work.flush()
+    make_ready(work, [step for step in steps if step.phase <= task.open_phase])
+
+
+def _amend_commands(
+    work: Work, task: Task, decision: Decision, listed: list[dict[str, Any]]
+) -> None:
+    """Drop the commands Sir struck out (by digest) and ask again; nothing runs before that.
+
+    Steps whose command was struck out are skipped by nobody: they stay waiting until he decides.
+    """
+    struck = set(decision.payload.get("remove", ()))
+    kept = [one for one in listed if one["digest"] not in struck]
+    open_decision(
+        work,
+        kind=DecisionKind.COMMAND_APPROVAL,
+        project=task.project,
+        task=task,
+        plan=decision.plan,
+        title=f"{len(kept)} commands outside the allow-list",
+        question=f"May these {len(kept)} commands run on this machine?",
+        content={
+            "commands": kept,
+            "steps": sorted({one["step"] for one in kept}),
+            "amended": decision.reason,
+        },
+        params={"count": len(kept), "frees": len({one["step"] for one in kept})},
+    )
+
+
+def _send_plan_back(work: Work, task: Task, decision: Decision) -> None:
+    """Return the plan as needing revision: its commands were refused (rule 12)."""
+    plan = Plan.objects.get(pk=decision.plan_id)
+    plan.task = task
+    move_plan(work, plan, PlanStatus.NEEDS_REVISION, why=decision.reason)
+    tree = descendant_ids([task.pk])
+    cancel_live(work, tree, why="commands refused")
+    findings = [f"Sir refused these commands: {decision.reason}"]
+    work.flush()
+    ask_for_revision(work, task, plan, findings, guidance=decision.reason)
+
+
+def clarification(work: Work, decision: Decision, verdict: str) -> None:
+    """Clear a blocked task, with or without a correction, or fail it."""
+    task = _task(decision)
+    if verdict == "rejected":
+        fail_leaf(
+            work, task, why=f"rejected by Sir: {decision.reason}",
+            failure_class="rejected_by_sir", no_more_tries=True,
+        )  # fmt: skip
+        return
+    if decision.reason:
+        _tell(work, task, decision)
+    task.blocked_by.clear()
+    move_task(work, task, TaskStatus.PENDING, why="cleared by Sir")
+    work.flush()
+    ready_again(work, task)
+
+
+def max_retries(work: Work, decision: Decision, verdict: str) -> None:
+    """Retry, amend, waive or abort a root that failed three times in a row (rule 18)."""
+    task = _task(decision)
+    if verdict == "abort":
+        cancel_tree(work, task, why=decision.reason, reason="cancelled_by_sir")
+    elif verdict == "waive":
+        task.last_outcome = f"waived: {decision.reason}"[:300]
+        work.touch(task, "last_outcome")
+        complete_task(work, task, None)
+    else:
+        if verdict == "amend" and decision.payload.get("text"):
+            task.description = str(decision.payload["text"])
+            work.touch(task, "description")
+        guidance = {"class": "guidance", "root_cause": decision.reason, "attempt": task.attempt}
+        task.failure_count = 0
+        task.tries = 0
+        task.failure_context = [*task.failure_context, guidance]
+        work.touch(task, "failure_count", "failure_context", "tries")
+        replan_root(work, task)
+    work.flush()
+    _resume_project(work, decision)
+
+
+def _resume_project(work: Work, decision: Decision) -> None:
+    """Make the project active again unless another stop stands or Sir paused it."""
+    project = decision.project
+    others = Decision.objects.filter(
+        project=project, kind=DecisionKind.MAX_RETRIES.value, status=DecisionStatus.OPEN.value
+    ).exclude(pk=decision.pk)
+    if project.status != ProjectStatus.SUSPENDED or project.is_paused_by_sir or others.exists():
+        return
+    activate(work, project, why="Sir decided")
+    start_roots(work, project)
+
+
+def final_review(work: Work, decision: Decision, verdict: str) -> None:
+    """Approve, redo with Sir's text, or reject a step that needed his last look."""
+    task = _task(decision)
+    if verdict == "approve":
+        move_task(work, task, TaskStatus.REVIEW, why="approved by Sir")
+        continue_review(work, task, task.parent)
+        return
+    fail_leaf(
+        work, task, why=f"{verdict}: {decision.reason}", failure_class="rejected_by_sir",
+        no_more_tries=verdict == "reject",
+    )  # fmt: skip
+
+
+def acknowledge(work: Work, decision: Decision, verdict: str) -> None:
+    """A notice that is read blocks nothing and changes nothing."""
+    hint_task(work, _task(decision))
+
+
+def unavailable(work: Work, decision: Decision, verdict: str) -> None:
+    """Refuse kinds whose work this version does not do yet; none of them is ever opened."""
+    raise Conflict(f"{decision.kind} cannot be decided yet", code="kind_unavailable")
+
+
+HANDLERS: Mapping[DecisionKind, Handler] = {
+    DecisionKind.MEDIUM_DEFECT: medium_defect,
+    DecisionKind.WAITING_HUMAN: waiting_human,
+    DecisionKind.PLAN_REJECTED: plan_rejected,
+    DecisionKind.COMMAND_APPROVAL: command_approval,
+    DecisionKind.CLARIFICATION: clarification,
+    DecisionKind.MAX_RETRIES: max_retries,
+    DecisionKind.FINAL_REVIEW: final_review,
+    DecisionKind.HIGH_NOTICE: acknowledge,
+    DecisionKind.BUDGET_EXCEEDED: unavailable,
+    DecisionKind.SAFE_STOP: unavailable,
+}

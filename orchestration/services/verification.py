@@ -1,0 +1,171 @@
+"""The verification layers, cheapest first, stopping at the first failure.
+
+L1 format and L2 logic are by rules. L3 anchors are re-run where we may run them; what cannot run is
+`not_possible` with its reason, never silently passed. L4 and L5 come with external agents.
+Source: DESIGN section 8 ("Layers", "Evidence grades").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from orchestration.models import Output, Task, Verification
+from orchestration.seats.commands import NO_SANDBOX
+from orchestration.services.work import Work
+from orchestration.states import CommentType, Complexity, LayerOutcome
+
+RERUN, OBSERVED, NONE = "rerun", "observed", "none"
+NO_CROSS_VERIFIER = "not possible: no independent agent is connected for a cross-check"
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """The outcome of one layer or one command of it."""
+
+    layer: str
+    outcome: LayerOutcome
+    name: str = ""
+    findings: tuple[str, ...] = ()
+    grade: str = NONE
+    record: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What we gathered ourselves about a handed-in step, outside any transaction.
+
+    Shape: `runs` and `verifies` are command records `{index, argv, ok, exit_code, outcome,
+    output_tail, duration_ms}`; `files` the bytes of outputs that are paths; `missing` expected
+    artifacts that are absent or empty; `changed` paths whose content differs from the hand-in;
+    `refusal` why commands may not run here.
+    """
+
+    runs: tuple[Mapping[str, Any], ...] = ()
+    verifies: tuple[Mapping[str, Any], ...] = ()
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    refusal: str = ""
+
+
+def step_layers(task: Task, outputs: Sequence[Output], evidence: Evidence) -> list[Layer]:
+    """Run the layers that a step's complexity asks for, up to the first failure."""
+    layers = [_format_layer(task, outputs, evidence)]
+    if layers[-1].outcome is not LayerOutcome.FAILED:
+        layers.append(_logic_layer(task, evidence))
+    if layers[-1].outcome is LayerOutcome.FAILED:
+        return layers
+    if task.verify or task.complexity in (Complexity.MEDIUM, Complexity.HIGH):
+        layers += _anchor_layers(task, outputs, evidence)
+    if task.complexity == Complexity.HIGH:
+        layers.append(Layer("L4", LayerOutcome.NOT_POSSIBLE, findings=(NO_CROSS_VERIFIER,)))
+    return layers
+
+
+def _format_layer(task: Task, outputs: Sequence[Output], evidence: Evidence) -> Layer:
+    findings = [f"expected artifact is missing or empty: {name}" for name in evidence.missing]
+    if not outputs:
+        findings.append("there is no output")
+    findings += [
+        f"output is empty: {one.title}" for one in outputs if not one.size_bytes and not one.path
+    ]
+    return _judged("L1", findings)
+
+
+def _logic_layer(task: Task, evidence: Evidence) -> Layer:
+    """Compare what was handed in with what we observed; a covered failing run is no failure."""
+    findings = [f"changed after it was handed in: {path}" for path in evidence.changed]
+    if task.on_failure is None:
+        findings += [
+            f"{' '.join(run['argv'])}: {run['outcome']}" for run in evidence.runs if not run["ok"]
+        ]
+    return _judged("L2", findings)
+
+
+def _judged(layer: str, findings: Sequence[str]) -> Layer:
+    outcome = LayerOutcome.FAILED if findings else LayerOutcome.PASSED
+    return Layer(layer, outcome, findings=tuple(findings), grade=OBSERVED)
+
+
+def _anchor_layers(task: Task, outputs: Sequence[Output], evidence: Evidence) -> list[Layer]:
+    """One row a planned verify command; agents' own verify commands are not run here yet."""
+    rows = [
+        Layer(
+            "L3",
+            LayerOutcome.PASSED if run["ok"] else LayerOutcome.FAILED,
+            name=" ".join(run["argv"]),
+            grade=RERUN,
+            record=run,
+        )
+        for run in evidence.verifies
+    ]
+    if evidence.refusal and (task.verify or task.run):
+        rows.append(Layer("L3", LayerOutcome.NOT_POSSIBLE, findings=(evidence.refusal,)))
+    claims = sum(1 for one in outputs for claim in one.assertions if claim.get("verify_command"))
+    if claims:
+        why = f"{claims} claims name a command of their agent's own; {NO_SANDBOX}"
+        rows.append(Layer("L3", LayerOutcome.NOT_POSSIBLE, findings=(why,)))
+    return rows or [Layer("L3", LayerOutcome.PASSED, findings=("nothing to re-run",))]
+
+
+def report_layers(task: Task) -> list[Layer]:
+    """L1 and L2 of a planned task's own report: written by us from rows that were just read."""
+    return [Layer("L1", LayerOutcome.PASSED, grade=OBSERVED), Layer("L2", LayerOutcome.PASSED,
+            grade=OBSERVED)]  # fmt: skip
+
+
+def record_layers(
+    work: Work, task: Task, layers: Sequence[Layer], output: Output | None = None
+) -> None:
+    """Store the outcome of the layers, one row each, and one event for all."""
+    Verification.objects.bulk_create(
+        [_row(work, task, layer, output) for layer in layers]
+    )
+    work.record(
+        "verification.recorded",
+        subject=f"task:{task.pk}",
+        project_id=task.project_id,
+        task_id=task.pk,
+        after={"layers": [[layer.layer, layer.outcome.value] for layer in layers]},
+    )
+
+
+def _row(work: Work, task: Task, layer: Layer, output: Output | None) -> Verification:
+    record = layer.record or {}
+    return Verification(
+        task=task,
+        output=output,
+        attempt=task.attempt,
+        fix_round=task.fix_round,
+        layer=layer.layer,
+        name=layer.name[:300],
+        outcome=layer.outcome.value,
+        grade=layer.grade,
+        command={"argv": list(record["argv"])} if record else None,
+        exit_code=record.get("exit_code"),
+        output_tail=record.get("output_tail", ""),
+        duration_ms=record.get("duration_ms"),
+        findings=list(layer.findings),
+        created_at=work.now,
+    )
+
+
+def failed_early(layers: Sequence[Layer]) -> list[str]:
+    """The findings of L1 or L2, if either failed: the work is unusable as handed in."""
+    return [
+        finding
+        for layer in layers
+        if layer.layer in ("L1", "L2") and layer.outcome is LayerOutcome.FAILED
+        for finding in layer.findings
+    ]
+
+
+def is_handed_in(task: Task) -> tuple[bool, bool]:
+    """Whether this attempt has an output and a hand-off. Shape: (output, hand-off)."""
+    has_output = task.outputs.filter(attempt=task.attempt, is_orphan=False).exists()
+    handoffs = task.comments.filter(
+        attempt=task.attempt, comment_type=CommentType.HANDOFF.value
+    )
+    return has_output, handoffs.exists()

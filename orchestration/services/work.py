@@ -1,0 +1,154 @@
+"""The unit of work: one transaction, its moves and audit events, and the hints sent after it.
+
+Every service opens one, or is handed the one of its caller. It collects events and changed fields
+and writes each in one statement at the end, so that four moves of a task cost one UPDATE and one
+bulk INSERT. Hints and wake-ups go out after commit only.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.conf import settings
+from django.db import connection, models, transaction
+from django.utils import timezone
+
+from orchestration.broadcast import publisher
+from orchestration.contracts.hints import Hint
+from orchestration.enqueue import wake_workers
+from orchestration.models import AuditEvent
+
+# SQLite's busy handler starves under several writers (worst waits of seconds), so the threads of
+# one process take turns on this lock instead.
+_sqlite_writer = threading.RLock()
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who acts. Shape: `name` is `system`, `agent:NAME`, `human:USERNAME` or `policy:ID`."""
+
+    name: str
+    request_id: str = ""
+
+    @property
+    def is_human(self) -> bool:
+        """Whether a person acts, by session or personal token."""
+        return self.name.startswith("human:")
+
+    @property
+    def is_agent(self) -> bool:
+        """Whether an agent acts, by its token."""
+        return self.name.startswith("agent:")
+
+
+SYSTEM = Actor("system")
+
+
+@dataclass(slots=True)
+class Work:
+    """What one transaction changes and announces."""
+
+    actor: Actor
+    now: Any = field(default_factory=timezone.now)
+    events: list[AuditEvent] = field(default_factory=list)
+    hints: dict[str, Hint] = field(default_factory=dict)
+    wakes: int = 0
+    _dirty: dict[tuple[type, Any], tuple[models.Model, set[str]]] = field(default_factory=dict)
+
+    def touch(self, row: models.Model, *fields: str) -> None:
+        """Note that `fields` of a loaded row changed; they are saved once, at the end."""
+        held = self._dirty.setdefault((type(row), row.pk), (row, set()))
+        if held[0] is not row:
+            # Two copies of one row in one unit of work would overwrite each other.
+            for name in fields:
+                setattr(held[0], name, getattr(row, name))
+        held[1].update(fields)
+
+    def record(
+        self,
+        kind: str,
+        *,
+        subject: str,
+        project_id: int | None,
+        task_id: int | None = None,
+        before: object = None,
+        after: object = None,
+        why: str = "",
+    ) -> None:
+        """Add one audit event, written in this transaction."""
+        self.events.append(
+            AuditEvent(
+                kind=kind,
+                subject=subject,
+                project_id=project_id,
+                task_id=task_id,
+                actor=self.actor.name,
+                before=before,
+                after=after,
+                why=why,
+                request_id=self.actor.request_id,
+                at=self.now,
+            )
+        )
+
+    def hint(self, topic: str, project_id: int | None, version: int = 0) -> None:
+        """Announce after commit that a topic changed."""
+        self.hints[topic] = Hint(topic, project_id, version)
+
+    def wake(self, count: int = 1) -> None:
+        """Wake idle executor slots after commit."""
+        self.wakes += count
+
+    def flush(self) -> None:
+        """Write what was collected so far: changed fields, then events."""
+        for row, fields in self._dirty.values():
+            row.save(update_fields=sorted(fields))
+        self._dirty.clear()
+        if self.events:
+            AuditEvent.objects.bulk_create(self.events)
+            self.events = []
+
+
+@contextmanager
+def unit_of_work(actor: Actor) -> Iterator[Work]:
+    """Open a transaction and write everything collected in it at its end.
+
+    Locks: on SQLite the process's writer lock, outermost. Hints and wake-ups go out after commit
+    and never undo or fail committed work.
+    """
+    with _one_writer(), transaction.atomic():
+        work = Work(actor)
+        yield work
+        work.flush()
+        hints, wakes = list(work.hints.values()), min(work.wakes, settings.COUNTERSIGN_CONCURRENCY)
+
+        def announce() -> None:
+            publisher.put(hints)
+            if wakes:
+                wake_workers(wakes)
+
+        if hints or wakes:
+            transaction.on_commit(announce, robust=True)
+
+
+@contextmanager
+def _one_writer() -> Iterator[None]:
+    if connection.vendor != "sqlite" or connection.in_atomic_block:
+        yield
+        return
+    with _sqlite_writer:
+        yield
+
+
+def locked(queryset: models.QuerySet[Any], *, skip: bool = False) -> models.QuerySet[Any]:
+    """Lock the rows of a queryset where the database has row locks.
+
+    Foreign-key inserts by others are not blocked (`no_key`). SQLite has one writer, so no lock.
+    """
+    if connection.features.has_select_for_update:
+        return queryset.select_for_update(of=("self",), no_key=True, skip_locked=skip)
+    return queryset

@@ -1,0 +1,193 @@
+"""What an executor slot does: claim, perform outside any transaction, record, take the next.
+
+Work is pulled. The finisher takes a successor in the transaction that finishes, until nothing is
+ready or its time slice ends.
+Source: DESIGN section 3.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from orchestration.contracts.results import CommentInput, OutputInput
+from orchestration.models import Assignment, Task
+from orchestration.seats.base import SeatJob
+from orchestration.seats.registry import backends, worker_backends
+from orchestration.services.assignments import Slot, claim_next, lease
+from orchestration.services.execution import HandIn, start_work
+from orchestration.services.failures import end_without_result, requeue_or_fail
+from orchestration.services.lookups import lock_assignment
+from orchestration.services.outputs import read_output
+from orchestration.services.results import (
+    WorkerResult,
+    lock_for_result,
+    record_worker_result,
+)
+from orchestration.services.retrying import retry_on_deadlock
+from orchestration.services.verification import Evidence
+from orchestration.services.work import SYSTEM, Work, unit_of_work
+from orchestration.services.worker_link import WorkerLink
+from orchestration.states import AssignmentStatus, CommentType, ProjectStatus, Seat, TaskStatus
+
+logger = logging.getLogger(__name__)
+
+
+def work_until_idle(slot: Slot, *, slice_seconds: float, project_id: int | None = None) -> int:
+    """Work off what is queued for our own backends. Return how many assignments ended here."""
+    ends = time.monotonic() + slice_seconds
+    count = 0
+    held = claim_one(slot, project_id=project_id)
+    while held is not None:
+        held = perform_and_record(held, slot, take_next=time.monotonic() < ends)
+        count += 1
+    return count
+
+
+@retry_on_deadlock
+def claim_one(slot: Slot, *, project_id: int | None = None) -> Assignment | None:
+    """Claim one assignment in a transaction of its own and start it, or return None."""
+    with unit_of_work(SYSTEM) as work:
+        held = claim_next(work, slot, project_id=project_id)
+        if held is not None:
+            begin(work, held)
+    return held
+
+
+def begin(work: Work, held: Assignment) -> None:
+    """Start a freshly leased assignment: built-in seats need no handshake."""
+    if held.seat == Seat.EXECUTOR:
+        start_work(work, held.task)
+
+
+def perform_and_record(held: Assignment, slot: Slot, *, take_next: bool) -> Assignment | None:
+    """Do one leased assignment and record it. Return the next one taken with it, or None."""
+    link = WorkerLink(held)
+    try:
+        result = perform(held, link)
+    except Exception as error:
+        # Whatever a backend raises must end as a state with its reason, never as a lost lease.
+        logger.exception("assignment %s failed in its backend", held.pk)
+        link.close()
+        give_back(held, why=f"{type(error).__name__}: {error}"[:500], is_transient=True)
+        return None
+    link.close()
+    if result is None:
+        give_back(held, why=link.stop_reason or "stopped", is_transient=False)
+        return None
+    return record(held, result, slot, take_next=take_next)
+
+
+def perform(held: Assignment, link: WorkerLink) -> WorkerResult | None:
+    """Run the backend and shape what it answers; None means it was told to stop."""
+    backend = backends()[held.backend]
+    seat = Seat(held.seat)
+    job = SeatJob(seat, held.task, held, held.input)
+    document = backend.perform(job, link)
+    if link.stop_reason:
+        return None
+    if seat is Seat.EXECUTOR:
+        return WorkerResult(hand_in=_hand_in(held.task, document))
+    if seat is Seat.QA:
+        return WorkerResult(evidence=_evidence(document))
+    if seat is Seat.FIXER:
+        return WorkerResult(fix=document)
+    return WorkerResult(document=document)
+
+
+def _hand_in(task: Task, document: Mapping[str, Any]) -> HandIn:
+    outputs = []
+    for one in document.get("outputs", ()):
+        parsed = OutputInput.model_validate(one)
+        data, _ = read_output(task, parsed)
+        outputs.append((parsed, data))
+    words = document.get("handoff") or document.get("detail") or "nothing to hand over"
+    return HandIn(
+        status=document["status"],
+        detail=document.get("detail", ""),
+        failure_class=document.get("class") or "check_failed",
+        outputs=outputs,
+        comment=CommentInput(comment_type=CommentType.HANDOFF, body=words),
+        runs=document.get("runs", ()),
+    )
+
+
+def _evidence(document: Mapping[str, Any]) -> Evidence:
+    return Evidence(
+        runs=tuple(document["runs"]),
+        verifies=tuple(document["verifies"]),
+        files=document["files"],
+        missing=tuple(document["missing"]),
+        changed=tuple(document["changed"]),
+        refusal=document["refusal"],
+    )
+
+
+@retry_on_deadlock
+def record(
+    held: Assignment, result: WorkerResult, slot: Slot, *, take_next: bool
+) -> Assignment | None:
+    """Record a result if the lease is still ours, and take a successor in the same transaction."""
+    with unit_of_work(SYSTEM) as work:
+        parent = lock_for_result(held)
+        row = _still_ours(held)
+        if row is None:
+            logger.warning("result of assignment %s came under an old token", held.pk)
+            return None
+        if parent is not None:
+            row.task.parent = parent
+            parent.project = row.task.project
+        ready = record_worker_result(work, row, parent, result)
+        work.flush()
+        if not take_next:
+            work.wake()
+            return None
+        following = take(work, slot, ready, row.task)
+        if following is not None:
+            begin(work, following)
+    return following
+
+
+def _still_ours(held: Assignment) -> Assignment | None:
+    row = lock_assignment(held.pk)
+    ours = row.status == AssignmentStatus.LEASED and row.token == held.token
+    return row if ours else None
+
+
+def take(
+    work: Work, slot: Slot, ready: Sequence[Assignment], finished: Task
+) -> Assignment | None:
+    """Take one of the assignments that just became ready, else the oldest in the queue."""
+    names = worker_backends()
+    freed = finished.parent_id if finished.status not in (TaskStatus.CLAIMED,) else None
+    for row in ready:
+        may_run = row.backend in names and row.task.project.status == ProjectStatus.ACTIVE
+        same_slot = row.seat != Seat.EXECUTOR or row.task.parent_id == freed
+        if may_run and same_slot and row.status == AssignmentStatus.QUEUED:
+            row.task.project = finished.project
+            work.wakes = max(work.wakes - 1, 0)
+            return lease(work, row, row.task.project.policy, worker=slot.worker)
+    if finished.project.status != ProjectStatus.ACTIVE:
+        return None
+    return claim_next(work, slot, frees_slot_of=freed)
+
+
+@retry_on_deadlock
+def give_back(held: Assignment, *, why: str, is_transient: bool) -> None:
+    """Return an assignment without a result: stopped by us, timed out, or its backend broke."""
+    with unit_of_work(SYSTEM) as work:
+        lock_for_result(held)
+        row = _still_ours(held)
+        if row is None:
+            return
+        if why == "timeout":
+            end_without_result(
+                work, row, AssignmentStatus.FAILED, why="the assignment's time ran out",
+                failure_class="timeout",
+            )  # fmt: skip
+        else:
+            requeue_or_fail(work, row, why=why, is_transient=is_transient)
+
+
