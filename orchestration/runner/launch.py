@@ -84,6 +84,11 @@ class Launcher:
         self._socket: socket.socket | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
+    @property
+    def pid(self) -> int | None:
+        """Give the launcher's process id, or None while there is none."""
+        return self._process.pid if self._process is not None else None
+
     def launch(self, request: Mapping[str, Any], directory_fd: int) -> Launched:
         """Hand one command over; it waits at its gate.
 

@@ -87,7 +87,18 @@ def resolve_inside(workspace: Path, relative: str) -> Path:
     real = _real_path(root / relative, relative)
     if not real.is_relative_to(root):
         raise WorkspaceError(f"The path {relative!r} leaves the workspace through a symlink.")
+    _require_no_loop(real, root, relative)
     return real
+
+
+def _require_no_loop(real: Path, root: Path, shown: str) -> None:
+    """Refuse what is still a symlink after resolving; newer Pythons do not complain of loops."""
+    try:
+        is_loop = any(part.is_symlink() for part in (real, *real.parents) if part != root)
+    except OSError as error:
+        raise _as_workspace_error(error, shown) from error
+    if is_loop:
+        raise WorkspaceError(f"The path {shown!r} goes round in a circle of symlinks.")
 
 
 def open_directory_inside(workspace: Path, relative: str) -> int:
