@@ -68,6 +68,7 @@ QUESTIONS = _words(
     "几点了, 现在几点, 现在几点了, 今天几号, 今天星期几, 天气怎样, 天气怎么样, 今天天气怎样",
     "今天天气怎么样, 明天天气怎么样, 你是谁, 你叫什么, 你叫什么名字, 你能做什么, 在吗, 你在吗",
     "翻译这句话, 翻译一下这句话, 翻译下面这句话, 翻译这段话, 翻译一下这段话, 翻译下面这段话",
+    "把这句话翻译, 把这段话翻译, 翻译成英文, 翻译成中文, 译成英文, 译成中文",
     "翻译这个词, 翻译这个句子, what time is it, what's the time, what day is it",
     "what's the date, how's the weather, what's the weather, what is the weather, who are you",
     "how are you, what can you do, are you there, translate this, translate this sentence",
