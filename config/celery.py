@@ -10,7 +10,7 @@ from celery import Celery, signals
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
 
 SWEEP_SECONDS = 3.0
-SEAL_SECONDS = 0.25
+SEAL_SECONDS = 0.4
 CANARY_SECONDS = 10.0
 SCHEDULE: dict[str, dict[str, Any]] = {
     "sweep": {

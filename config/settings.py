@@ -8,7 +8,7 @@ from typing import Any
 from django.utils.translation import gettext_lazy
 from kombu.entity import Queue
 
-from config import env
+from config import env, memory_broker
 
 # --- Places -----------------------------------------------------------------------------------
 
@@ -100,7 +100,7 @@ MIDDLEWARE = [
     "config.middleware.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "config.middleware.SecurityHeadersMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "config.static_files.StaticFilesMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.locale.LocaleMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -109,6 +109,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "config.middleware.OneThreadMiddleware",
 ]
 ROOT_URLCONF = "config.urls"
 ASGI_APPLICATION = "config.asgi.application"
@@ -200,12 +201,12 @@ CHANNEL_LAYERS: dict[str, dict[str, Any]] = {
 # Throttles count per process: a dead Redis must not turn every request into an error.
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
 
-CELERY_BROKER_URL = REDIS_URL or "memory://"
+CELERY_BROKER_URL = REDIS_URL or memory_broker.URL
 CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, Any] = (
     # Redis: an unacknowledged wake-up comes back after an hour; the sweep does not wait for that.
     {"visibility_timeout": 3600, "socket_connect_timeout": 2, "socket_keepalive": True}
     if REDIS_URL
-    else {"polling_interval": 0.01}
+    else {}
 )
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None  # a worker waits for its broker for ever
@@ -221,9 +222,11 @@ CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_STORE_ERRORS_EVEN_IF_IGNORED = False
 CELERY_RESULT_BACKEND = None
+CELERY_RESULT_EXPIRES = None
 CELERY_TASK_SERIALIZER = "json"
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TIMEZONE = "UTC"
+CELERY_WORKER_CONSUMER = "config.workers:PromptConsumer"
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_ENABLE_REMOTE_CONTROL = False
 CELERY_WORKER_SEND_TASK_EVENTS = False

@@ -1,0 +1,77 @@
+"""Kombu's in-memory broker, woken by a message instead of polling for it.
+
+The stock transport sleeps between looks: a long sleep delays each wake-up, a short one burns the
+processor of an idle server. Here a put or an acknowledgement sets an event the reader waits for.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from queue import Empty
+from typing import Any
+
+from kombu.transport import TRANSPORT_ALIASES, memory
+
+ALIAS = "embedded"
+URL = f"{ALIAS}://localhost/"
+DEFAULT_WAIT_SECONDS = 1.0
+
+_transports: weakref.WeakSet[Transport] = weakref.WeakSet()
+_transports_lock = threading.Lock()
+
+
+def wake_readers() -> None:
+    """Let every waiting reader look again: something was put, or the process stops."""
+    with _transports_lock:
+        waiting = list(_transports)
+    for transport in waiting:
+        transport.arrived.set()
+
+
+class Channel(memory.Channel):  # type: ignore[misc]  # kombu has no types
+    """A channel that tells the readers what changed."""
+
+    def _put(self, queue: str, message: Any, **options: Any) -> None:
+        super()._put(queue, message, **options)
+        wake_readers()
+
+    def basic_ack(self, delivery_tag: str, multiple: bool = False) -> None:  # noqa: FBT001, FBT002  # kombu's signature
+        """Acknowledge; the prefetch window has room again."""
+        super().basic_ack(delivery_tag, multiple=multiple)
+        self.connection.arrived.set()
+
+    def basic_reject(self, delivery_tag: str, requeue: bool = False) -> None:  # noqa: FBT001, FBT002  # kombu's signature
+        """Reject; the prefetch window has room again."""
+        super().basic_reject(delivery_tag, requeue=requeue)
+        self.connection.arrived.set()
+
+
+class Transport(memory.Transport):  # type: ignore[misc]  # kombu has no types
+    """The transport of one connection, with the event its reader waits for."""
+
+    Channel = Channel
+
+    def __init__(self, client: Any, **options: Any) -> None:
+        super().__init__(client, **options)
+        self.arrived = threading.Event()
+        with _transports_lock:
+            _transports.add(self)
+
+    def drain_events(self, connection: Any, timeout: float | None = None) -> None:
+        """Deliver one message. Errors: TimeoutError when none came in time."""
+        ends = time.monotonic() + (DEFAULT_WAIT_SECONDS if timeout is None else timeout)
+        while True:
+            # Cleared before the look: a message that arrives after it sets the event again.
+            self.arrived.clear()
+            try:
+                self.cycle.get(self._deliver, timeout=timeout)
+            except Empty:
+                if not self.arrived.wait(max(0.0, ends - time.monotonic())):
+                    raise TimeoutError from None
+            else:
+                return
+
+
+TRANSPORT_ALIASES[ALIAS] = f"{__name__}:Transport"
