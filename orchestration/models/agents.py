@@ -56,7 +56,7 @@ class HumanToken(models.Model):
 
 
 class IdempotencyRecord(models.Model):
-    """The stored answer of a POST, so that a repeat with the same key and body gets the same one."""
+    """The stored answer of a POST, so that a repeat of key and body gets the same."""
 
     actor = models.CharField(max_length=140)
     key = models.CharField(max_length=200)

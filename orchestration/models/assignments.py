@@ -65,7 +65,9 @@ class Assignment(models.Model):
             models.UniqueConstraint(
                 fields=("task",),
                 condition=models.Q(seat=Seat.EXECUTOR.value)
-                & models.Q(status__in=[AssignmentStatus.QUEUED.value, AssignmentStatus.LEASED.value]),
+                & models.Q(
+                    status__in=[AssignmentStatus.QUEUED.value, AssignmentStatus.LEASED.value]
+                ),
                 name="assignment_one_live_executor",
             ),
             models.CheckConstraint(

@@ -13,16 +13,16 @@ def choices(enum: type[StrEnum]) -> list[tuple[str, str]]:
     return [(member.value, member.value) for member in enum]
 
 
-def state_field(enum: type[StrEnum], default: StrEnum, **options: Any) -> models.CharField[str, str]:
+def state_field(
+    enum: type[StrEnum], default: StrEnum, **options: Any
+) -> models.CharField[str, str]:
     """Build the column of a state machine."""
     return models.CharField(max_length=20, choices=choices(enum), default=default.value, **options)
 
 
 def optional_enum(enum: type[StrEnum], **options: Any) -> models.CharField[str, str]:
     """Build an enum column that may still be unknown; the empty string means not known yet."""
-    return models.CharField(
-        max_length=20, choices=choices(enum), blank=True, default="", **options
-    )
+    return models.CharField(max_length=20, choices=choices(enum), blank=True, default="", **options)
 
 
 def known_state(enum: type[StrEnum], name: str, field: str = "status") -> models.CheckConstraint:

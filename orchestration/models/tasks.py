@@ -1,4 +1,4 @@
-"""Tasks, their dependencies, S0/S1 assessments and comments. A blueprint's steps are child tasks."""
+"""Tasks, their dependencies, S0/S1 assessments and comments. A step is a child task."""
 
 from __future__ import annotations
 
@@ -92,7 +92,9 @@ class Task(models.Model):
     unexpected_blockers = models.PositiveIntegerField(default=0)
     reported_domains = models.JSONField(default=list, blank=True)
     is_uncertain = models.BooleanField(default=False)
-    blocked_by = models.ManyToManyField("self", symmetrical=False, blank=True, related_name="blocks")
+    blocked_by = models.ManyToManyField(
+        "self", symmetrical=False, blank=True, related_name="blocks"
+    )
     approved_digests = models.JSONField(default=list, blank=True)
     failure_context = models.JSONField(default=list, blank=True)
     assignee = models.ForeignKey(

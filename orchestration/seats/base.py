@@ -50,7 +50,7 @@ class SeatBackend(Protocol):
         """Whether this backend can do this job."""
 
     def is_instant(self, job: SeatJob) -> bool:
-        """Whether the job needs no command, file or network, so that it may run in a transaction."""
+        """Whether the job needs no command, file or network."""
 
     def perform(self, job: SeatJob, link: SeatLink) -> Document:
         """Do the job and return the seat's result document."""

@@ -66,7 +66,7 @@ class CommandSeat:
         return document
 
     def _fix(self, job: SeatJob, link: SeatLink) -> Document:
-        """Apply each fix of the round: its patch, then its commands. A problem is told, not raised."""
+        """Apply each fix of the round: its patch, then its commands. A problem is told."""
         problems: dict[str, str] = {}
         runs: list[Record] = []
         notes: list[str] = []
@@ -164,5 +164,3 @@ def _failure_words(run: Record) -> str:
     if run["exit_code"] is not None:
         return f"{command}: exit {run['exit_code']}"
     return f"{command}: {run['outcome']}"
-
-

@@ -75,9 +75,7 @@ def run_all(
     return records
 
 
-def _each(
-    task: Task, commands: Sequence[Mapping[str, Any]], link: SeatLink
-) -> Iterator[Record]:
+def _each(task: Task, commands: Sequence[Mapping[str, Any]], link: SeatLink) -> Iterator[Record]:
     for index, document in enumerate(commands):
         command = VerificationCommand.from_stored(document)
         link.log(f"$ {command.text}\n")

@@ -73,13 +73,7 @@ def _audit(job: SeatJob) -> Document:
         tools_available=lambda program: _has_tool(job.task, program),
         planner=plan.backend if plan is not None else "",
     )
-    return {
-        "verdict": result.verdict.value,
-        "checks": [
-            {"name": one.name, "ok": one.ok, "finding": one.finding} for one in result.checks
-        ],
-        "suggestions": list(result.suggestions),
-    }
+    return result.to_document()
 
 
 def _has_tool(task: Task, program: str) -> bool:

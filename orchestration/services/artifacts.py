@@ -1,4 +1,4 @@
-"""Locked artifacts: content-addressed, versioned, immutable; reads are recorded, impact follows them.
+"""Locked artifacts: content-addressed, versioned, immutable; reads are recorded.
 
 Source: DESIGN section 8 ("Locked artifacts").
 """

@@ -68,7 +68,13 @@ def queue_assignment(
             raise Conflict(f"no backend can fill the seat {seat}", code="seat_unfilled", seat=seat)
         backend = chosen.name
     assignment = build_assignment(
-        work, task, seat, policy, backend=backend, input=document, plan_id=plan_id,
+        work,
+        task,
+        seat,
+        policy,
+        backend=backend,
+        input=document,
+        plan_id=plan_id,
         defect_id=defect_id,
     )
     assignment.save(force_insert=True)
@@ -230,7 +236,7 @@ def _queued(
 
 
 def has_free_slot(parent_id: int) -> bool:
-    """Whether a parent has a parallel slot free. Locks: the parent, so that two claims count right."""
+    """Whether a parent has a slot free. Locks: the parent, so that two claims count right."""
     parent = lock_task(parent_id)
     policy = parent.project.policy
     return running_children(parent_id) < policy.limits.parallel_children
@@ -245,9 +251,7 @@ def running_children(parent_id: int) -> int:
 def _take(work: Work, assignment_id: int, *, worker: str, skip: bool) -> Assignment | None:
     """Lock task and assignment and lease it, unless somebody else was first."""
     task_id = Assignment.objects.values_list("task_id", flat=True).get(pk=assignment_id)
-    task = locked(
-        Task.objects.select_related("project").filter(pk=task_id), skip=skip
-    ).first()
+    task = locked(Task.objects.select_related("project").filter(pk=task_id), skip=skip).first()
     if task is None:
         return None
     assignment = locked(
@@ -278,9 +282,7 @@ def require_lease(assignment: Assignment, *, lease_token: str) -> None:
         )
 
 
-def extend_lease(
-    work: Work, assignment: Assignment, *, has_progress: bool = False
-) -> Assignment:
+def extend_lease(work: Work, assignment: Assignment, *, has_progress: bool = False) -> Assignment:
     """Give a locked, leased assignment a full lease again.
 
     Errors: LeaseLost when its lease ended already.
@@ -298,7 +300,7 @@ def extend_lease(
 
 
 def requeue(work: Work, assignment: Assignment, *, why: str, is_transient: bool = False) -> None:
-    """Put a leased assignment back in the queue under a new token; an executor's task goes back too.
+    """Put a leased assignment back in the queue under a new token, an executor's task with it.
 
     Locks: expects the assignment's and its task's rows locked.
     """
@@ -317,7 +319,9 @@ def requeue(work: Work, assignment: Assignment, *, why: str, is_transient: bool 
         work.wake()
 
 
-def cancel_live(work: Work, task_ids: Sequence[int], *, why: str, seats: Iterable[Seat] = ()) -> int:
+def cancel_live(
+    work: Work, task_ids: Sequence[int], *, why: str, seats: Iterable[Seat] = ()
+) -> int:
     """Cancel every live assignment of some tasks. Return how many were leased.
 
     Locks: takes the assignments in id order; expects the tasks locked.

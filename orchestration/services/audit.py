@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 from django.db import IntegrityError, connection
-from django.db.models import Max
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from orchestration.models import AuditEvent, AuditSeal
@@ -24,6 +26,7 @@ from orchestration.services.work import SYSTEM, unit_of_work
 GENESIS = "0" * 64
 BATCH = 1000
 SEALER_LOCK = 7_240_511
+FLOOR_LOOK_SECONDS = 60.0
 SETTLED_AFTER = timedelta(minutes=15)
 """Transactions are over by then: no event older than this can still become visible."""
 
@@ -62,6 +65,54 @@ def event_digest(event: AuditEvent, position: int, previous: str) -> str:
     return hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+class _Floor:
+    """The id up to which every event is sealed or was never committed: nothing to look for below.
+
+    It follows the sealed ids while they are contiguous. A gap (a rolled-back transaction) is
+    stepped over once everything around it is older than any transaction can be.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._id: int | None = None
+        self._looked_at = 0.0
+
+    def current(self) -> int:
+        """Return the floor, moved up as far as is safe."""
+        with self._lock:
+            now = time.monotonic()
+            if self._id is None or now - self._looked_at > FLOOR_LOOK_SECONDS:
+                self._looked_at = now
+                self._id = max(self._id or 0, _settled_id())
+            return self._id
+
+    def advance(self) -> None:
+        """Follow the sealed ids upwards while there is no gap."""
+        with self._lock:
+            floor = self._id or 0
+            sealed = AuditSeal.objects.filter(event_id__gt=floor).order_by("event_id")
+            for event_id in sealed.values_list("event_id", flat=True)[: 5 * BATCH]:
+                if event_id != floor + 1:
+                    break
+                floor = event_id
+            self._id = floor
+
+    def reset(self) -> None:
+        """Forget: another database lies behind this process now."""
+        with self._lock:
+            self._id = None
+
+
+floor = _Floor()
+
+
+def _settled_id() -> int:
+    """The event of the newest seal that is older than any transaction can be."""
+    before = timezone.now() - SETTLED_AFTER
+    seals = AuditSeal.objects.filter(sealed_at__lt=before).order_by("-position")
+    return seals.values_list("event_id", flat=True).first() or 0
+
+
 def seal_events() -> int:
     """Seal what was committed since last time, in batches. Return how many events.
 
@@ -76,31 +127,28 @@ def seal_events() -> int:
             return total
 
 
+def _unsealed() -> QuerySet[AuditEvent]:
+    return AuditEvent.objects.filter(seal__isnull=True, pk__gt=floor.current()).order_by("pk")
+
+
 def _seal_batch() -> int:
-    unsealed = AuditEvent.objects.filter(seal__isnull=True, pk__gt=_settled_id())
-    if not unsealed.exists():
+    if not _unsealed().exists():
         return 0
     try:
         with unit_of_work(SYSTEM) as work:
             if not _is_only_sealer():
                 return 0
-            events = list(unsealed.order_by("pk")[:BATCH])
+            events = list(_unsealed()[:BATCH])
             last = AuditSeal.objects.order_by("-position").first()
             rows = list(_links(events, last, work.now))
             AuditSeal.objects.bulk_create(rows)
             for project_id in {event.project_id for event in events if event.project_id}:
                 work.hint(f"audit:{project_id}", project_id)
     except IntegrityError:
+        # Another sealer linked to the same event first; its batch stands, ours comes again.
         return 0
+    floor.advance()
     return len(rows)
-
-
-def _settled_id() -> int:
-    """Every event up to this id is sealed or was never committed: ids below it need no look."""
-    before = timezone.now() - SETTLED_AFTER
-    return AuditEvent.objects.filter(at__lt=before, seal__isnull=False).aggregate(
-        newest=Max("pk")
-    )["newest"] or 0
 
 
 def _is_only_sealer() -> bool:
@@ -127,7 +175,7 @@ def _links(events: list[AuditEvent], last: AuditSeal | None, now: Any) -> Iterat
 def verify_chain() -> tuple[int, ChainFault | None]:
     """Recompute the whole chain. Return how many seals were checked and the first fault, if any.
 
-    Also a fault: an event that stayed unsealed although it is older than the sealer's settling time.
+    Also a fault: an event still unsealed although it is older than the settling time.
     """
     previous, expected, count = GENESIS, 1, 0
     for seal in AuditSeal.objects.select_related("event").order_by("position").iterator(BATCH):
@@ -148,9 +196,7 @@ def verify_chain() -> tuple[int, ChainFault | None]:
 
 def sealer_lag_seconds() -> float:
     """Age of the oldest event not yet sealed. Units: seconds; 0 when all are."""
-    oldest = (
-        AuditEvent.objects.filter(seal__isnull=True, pk__gt=_settled_id()).order_by("pk").first()
-    )
+    oldest = _unsealed().first()
     return (timezone.now() - oldest.at).total_seconds() if oldest is not None else 0.0
 
 
@@ -181,4 +227,3 @@ def export_events(*, project_id: int | None = None, after: int = 0) -> Iterator[
         rows = rows.filter(event__project_id=project_id)
     for seal in rows.order_by("position").iterator(BATCH):
         yield describe_event(seal)
-

@@ -50,7 +50,8 @@ def create_steps(
     rows = [
         build_step(
             work, task, root, blueprint, step,
-            number=number, phase=phases[step.id], digest=hashes[step.id], is_trusted=plan.is_trusted,
+            number=number, phase=phases[step.id], digest=hashes[step.id],
+            is_trusted=plan.is_trusted,
         )
         for step, number in zip(fresh, numbers, strict=True)
     ]  # fmt: skip
@@ -234,7 +235,11 @@ def _record_created(work: Work, rows: Sequence[Task], *, why: str) -> None:
             subject=f"task:{row.pk}",
             project_id=row.project_id,
             task_id=row.pk,
-            after={"status": TaskStatus.PENDING.value, "step": row.step_key, "parent": row.parent_id},
+            after={
+                "status": TaskStatus.PENDING.value,
+                "step": row.step_key,
+                "parent": row.parent_id,
+            },
             why=why,
         )
 

@@ -172,11 +172,11 @@ def step_report(task: Task) -> str:
     lines = [f"# {task.title}", ""]
     steps = task.children.filter(is_superseded=False).order_by("phase", "pk")
     for step in steps:
-        artifacts = ", ".join(
-            f"{row.name} v{row.version}" for row in step.artifacts.order_by("pk")
-        )
+        artifacts = ", ".join(f"{row.name} v{row.version}" for row in step.artifacts.order_by("pk"))
         state = step.cancel_reason or step.status
-        lines.append(f"- {step.step_key} {step.title}: {state}{f' ({artifacts})' if artifacts else ''}")
+        lines.append(
+            f"- {step.step_key} {step.title}: {state}{f' ({artifacts})' if artifacts else ''}"
+        )
     return "\n".join(lines) + "\n"
 
 

@@ -75,9 +75,7 @@ def decide_decision(
         decision.payload = dict(verdict.payload or {})
         decision.decided_by_id = user_id
         decision.decided_by_policy = policy_id
-        work.touch(
-            decision, "verdict", "reason", "payload", "decided_by", "decided_by_policy"
-        )
+        work.touch(decision, "verdict", "reason", "payload", "decided_by", "decided_by_policy")
         move_decision(work, decision, DecisionStatus.DECIDED, why=decision.reason)
         work.flush()
         apply_verdict(work, decision, option["verdict"])
@@ -150,7 +148,9 @@ def _require_seen(decision: Decision, verdict: Verdict) -> None:
     """Raise unless what was shown is what is stored; the digest is computed afresh."""
     digest = decision_digest(decision.question, decision.content, decision.options)
     if digest != decision.digest:
-        raise Invalid("the stored content of this item does not match its digest; it cannot be signed")
+        raise Invalid(
+            "the stored content of this item does not match its digest; it cannot be signed"
+        )
     if verdict.seen_version != decision.version or verdict.seen_digest != digest:
         raise Stale(
             "the item changed since it was shown",

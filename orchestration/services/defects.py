@@ -169,10 +169,8 @@ def notify_sir(work: Work, task: Task, defect: Defect, *, diff: str = "") -> Non
     )
 
 
-def settle_fixed(
-    work: Work, task: Task, found: Sequence[Mapping[str, Any]]
-) -> frozenset[str]:
-    """Verify fixed defects whose check now passes; reopen, with new evidence, those that still fail.
+def settle_fixed(work: Work, task: Task, found: Sequence[Mapping[str, Any]]) -> frozenset[str]:
+    """Verify fixed defects whose check now passes; reopen those that still fail.
 
     Return the source keys of findings that belong to a defect that already stands.
     """
@@ -207,9 +205,7 @@ def _rounds_used_up(task: Task) -> bool:
     return task.fix_round >= task.project.policy.thresholds.fix_rounds
 
 
-def take_next_step(
-    work: Work, task: Task, defects: Sequence[Defect]
-) -> list[Assignment]:
+def take_next_step(work: Work, task: Task, defects: Sequence[Defect]) -> list[Assignment]:
     """Wait while Sir or a fixer has an item; else fix what is approved, or fail the step.
 
     One review's approved fixes run as one round, once its Medium items are decided.
@@ -282,9 +278,7 @@ def ask_for_proposal(work: Work, task: Task, defect: Defect, *, guidance: str) -
         "fix_round": task.fix_round,
         "defects": [describe_defect(defect)],
     }
-    queue_assignment(
-        work, task, Seat.FIXER, task.project.policy, input=asked, defect_id=defect.pk
-    )
+    queue_assignment(work, task, Seat.FIXER, task.project.policy, input=asked, defect_id=defect.pk)
 
 
 def describe_defect(defect: Defect) -> dict[str, Any]:

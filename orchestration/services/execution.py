@@ -67,6 +67,12 @@ def record_executor(
     """
     task = assignment.task
     start_work(work, task)
+    assignment.result = {
+        "status": hand_in.status,
+        "detail": hand_in.detail,
+        "runs": [dict(run) for run in hand_in.runs],
+    }
+    work.touch(assignment, "result")
     if hand_in.runs:
         add_tool_calls(work, assignment, command_calls(hand_in.runs))
     outputs = [
@@ -74,9 +80,7 @@ def record_executor(
         for document, data in hand_in.outputs
     ]
     if hand_in.comment is not None:
-        add_comment(
-            work, task, hand_in.comment, author=author, agent=agent, assignment=assignment
-        )
+        add_comment(work, task, hand_in.comment, author=author, agent=agent, assignment=assignment)
     if hand_in.status == "failed":
         move_assignment(work, assignment, AssignmentStatus.FAILED, why=hand_in.detail)
         return _fail(work, task, hand_in)

@@ -72,9 +72,7 @@ def ask_about_seat(work: Work, task: Task, assignment: Assignment, *, why: str) 
     """Open `waiting_human`: a seat could not be filled three times in a row."""
     task.asked_from = task.status
     work.touch(task, "asked_from")
-    move_task(
-        work, task, TaskStatus.WAITING_HUMAN, detail=f"{assignment.seat} failed three times"
-    )
+    move_task(work, task, TaskStatus.WAITING_HUMAN, detail=f"{assignment.seat} failed three times")
     open_decision(
         work,
         kind=DecisionKind.WAITING_HUMAN,
@@ -153,9 +151,7 @@ def _reclaim_from_worker(work: Work, assignment: Assignment, *, why: str) -> Non
     requeue_or_fail(work, assignment, why=why, is_transient=False)
 
 
-def requeue_or_fail(
-    work: Work, assignment: Assignment, *, why: str, is_transient: bool
-) -> None:
+def requeue_or_fail(work: Work, assignment: Assignment, *, why: str, is_transient: bool) -> None:
     """Put work back in the queue; beyond the cap of transient failures it fails."""
     cap = assignment.project.policy.limits.transient_retries
     if assignment.transient_count >= cap:

@@ -27,7 +27,7 @@ def record_fix(
     change_note: str,
     problems: Mapping[str, str],
 ) -> list[Assignment]:
-    """Note that a round's fixes were applied (or why one could not be), then verify and review again.
+    """Note a round's fixes as applied (or why one could not be), then verify and review again.
 
     Locks: expects parent and task locked.
     """
@@ -46,7 +46,11 @@ def record_fix(
         subject=f"task:{task.pk}",
         project_id=task.project_id,
         task_id=task.pk,
-        after={"fix_round": task.fix_round, "defects": list(defect_ids), "problems": dict(problems)},
+        after={
+            "fix_round": task.fix_round,
+            "defects": list(defect_ids),
+            "problems": dict(problems),
+        },
         why=change_note,
     )
     work.flush()

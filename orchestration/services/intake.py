@@ -183,17 +183,18 @@ def create_tasks(*, project_id: int, rows: Sequence[NewTask], actor: Actor) -> l
 
 def _create_one(work: Work, project: Project, row: NewTask) -> Task:
     require_text(row.text or row.title)
-    if row.external_key and Task.objects.filter(
-        project=project, external_key=row.external_key, parent__isnull=True
-    ).exists():
+    if (
+        row.external_key
+        and Task.objects.filter(
+            project=project, external_key=row.external_key, parent__isnull=True
+        ).exists()
+    ):
         raise Conflict(f"the key {row.external_key!r} is taken", code="key_taken")
     task = _new_root(work, project, row)
     if row.plan is not None:
         task.route, task.is_planned, task.is_assessed = Route.WORKFLOW.value, True, True
         task.save(update_fields=["route", "is_planned", "is_assessed"])
-        draft_plan(
-            work, task, row.plan, backend=row.backend, is_trusted=row.is_trusted
-        )
+        draft_plan(work, task, row.plan, backend=row.backend, is_trusted=row.is_trusted)
     elif row.route or row.role:
         _take_route(task, row)
     return task

@@ -46,9 +46,10 @@ def complete_project_if_done(work: Work, project: Project) -> None:
         return
     roots = Task.objects.filter(project=project, parent__isnull=True, kind=TaskKind.TASK.value)
     ended = [TaskStatus.DONE.value, TaskStatus.CANCELLED.value]
-    if roots.filter(status=TaskStatus.DONE.value).exists() and not roots.exclude(
-        status__in=ended
-    ).exists():
+    if (
+        roots.filter(status=TaskStatus.DONE.value).exists()
+        and not roots.exclude(status__in=ended).exists()
+    ):
         move_project(work, project, ProjectStatus.COMPLETED, why="every root is done")
 
 

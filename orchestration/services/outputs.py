@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from orchestration.contracts.results import CommentInput, OutputInput, ToolCallInput
@@ -32,7 +33,7 @@ def read_output(task: Task, document: OutputInput) -> tuple[bytes, str]:
     else:
         if not task.project.workspace:
             raise WorkspaceError("this project has no workspace, so an output cannot be a path")
-        data = read_inside(task.project.workspace, document.path, MAX_OUTPUT_BYTES)
+        data = read_inside(Path(task.project.workspace), document.path, MAX_OUTPUT_BYTES)
     return data, hashlib.sha256(data).hexdigest()
 
 

@@ -165,9 +165,7 @@ def _revisions_used_up(task: Task) -> bool:
     return task.revisions_used >= task.project.policy.thresholds.s2_max_revision_rounds
 
 
-def _send_back(
-    work: Work, task: Task, plan: Plan, findings: Sequence[str], *, why: str
-) -> None:
+def _send_back(work: Work, task: Task, plan: Plan, findings: Sequence[str], *, why: str) -> None:
     """Ask for the next revision, or, when they are used up, reject the plan to Sir."""
     if _revisions_used_up(task):
         move_plan(work, plan, PlanStatus.REJECTED, why=why)

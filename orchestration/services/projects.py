@@ -212,9 +212,7 @@ def reopen_for_work(work: Work, project: Project) -> None:
     if project.status == ProjectStatus.COMPLETED:
         move_project(work, project, ProjectStatus.ACTIVE, why="new work")
     elif project.status in (ProjectStatus.ARCHIVED, ProjectStatus.SAFE_STOP):
-        raise Conflict(
-            f"the project is {project.status}", code=f"project_{project.status}"
-        )
+        raise Conflict(f"the project is {project.status}", code=f"project_{project.status}")
 
 
 def draining_count(project_id: int) -> int:

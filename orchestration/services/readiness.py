@@ -150,9 +150,7 @@ def assessed_text(task: Task) -> str:
 
 def record_prefilter(work: Work, task: Task, result: PrefilterResult) -> Assessment:
     """Store an S0 record and its event: what Sir was not asked is in the trail too."""
-    signals = [
-        {"kind": one.kind, "text": one.text, "offset": one.offset} for one in result.signals
-    ]
+    signals = [{"kind": one.kind, "text": one.text, "offset": one.offset} for one in result.signals]
     row = Assessment.objects.create(
         task=task,
         stage="S0",

@@ -86,6 +86,8 @@ def record_worker_result(
     if result.fix is not None:
         return _record_worker_fix(work, task, parent, assignment, result.fix)
     document = dict(result.document or {})
+    assignment.result = document
+    work.touch(assignment, "result")
     return _record_thought(work, seat, assignment, document, backend=assignment.backend)
 
 
@@ -193,6 +195,9 @@ def record_agent_result(
     seat, task = Seat(assignment.seat), assignment.task
     agent = assignment.agent
     name = agent.name if agent is not None else ""
+    if seat is not Seat.EXECUTOR:
+        assignment.result = dict(document)
+        work.touch(assignment, "result")
     if seat is Seat.EXECUTOR:
         result = parse_document(ExecutorResult, document)
         hand_in = agent_hand_in(task, result)
@@ -245,7 +250,7 @@ def _record_agent_fix(
         return record_proposal(work, task, defect_id=ids[0], proposal=proposal)
     if result.status == "failed":
         move_assignment(work, assignment, AssignmentStatus.FAILED, why=result.detail)
-        problems = {one: result.detail for one in ids}
+        problems = dict.fromkeys(ids, result.detail)
         note = result.detail
     else:
         move_assignment(work, assignment, AssignmentStatus.DONE)
@@ -258,11 +263,7 @@ def _store_fix(work: Work, assignment: Assignment, result: FixerResult, note: st
     task, agent = assignment.task, assignment.agent
     if result.output is not None:
         data, _ = read_output(task, result.output)
-        add_output(
-            work, task, result.output, assignment=assignment, data=data, change_note=note
-        )
+        add_output(work, task, result.output, assignment=assignment, data=data, change_note=note)
     if result.comment is not None:
         name = agent.name if agent is not None else ""
-        add_comment(
-            work, task, result.comment, author=name, agent=agent, assignment=assignment
-        )
+        add_comment(work, task, result.comment, author=name, agent=agent, assignment=assignment)

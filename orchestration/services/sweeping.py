@@ -41,7 +41,7 @@ BATCH = 200
 
 
 def sweep() -> Mapping[str, int]:
-    """Repair everything that a lost message or a dead process left behind. Shape: counts by kind."""
+    """Repair what a lost message or a dead process left behind. Shape: counts by kind."""
     return {
         "expired_leases": reclaim_expired_leases(),
         "overdue": end_overdue_assignments(),
@@ -105,7 +105,7 @@ def _reclaim(assignment_id: int, *, why: str, even_unexpired: bool = False) -> b
 
 
 def _old_group_is_dead(process_group: str) -> bool:
-    """Kill what is left of a recorded process group on this machine; elsewhere it died with its parent."""
+    """Kill what is left of a recorded group on this machine; elsewhere it died with its parent."""
     pgid, _, token = process_group.partition(" ")
     if not pgid or not token or not is_local_token(token):
         return True
@@ -143,7 +143,7 @@ def _end_overdue(assignment_id: int) -> bool:
 
 
 def expire_decisions() -> int:
-    """Carry out the named policy of decisions whose deadline has passed; silence is never consent."""
+    """Carry out the named policy of overdue decisions; silence is never consent."""
     rows = Decision.objects.filter(
         status=DecisionStatus.OPEN.value,
         deadline__lt=timezone.now(),
@@ -175,9 +175,9 @@ def restart_stranded_tasks() -> int:
 
     Nothing leaves such rows behind in normal running; this is the repair of a fault we do not know.
     """
-    live = Assignment.objects.filter(
-        status__in=[state.value for state in ASSIGNMENT_LIVE]
-    ).values("task_id")
+    live = Assignment.objects.filter(status__in=[state.value for state in ASSIGNMENT_LIVE]).values(
+        "task_id"
+    )
     rows = (
         Task.objects.filter(
             status=TaskStatus.PENDING.value,
@@ -272,7 +272,7 @@ def _start_roots(project_id: int) -> None:
 
 
 def wake_for_queued_work() -> int:
-    """Wake workers when queued work of ours waits: the message that should have done it was lost."""
+    """Wake workers when queued work of ours waits: the message for it was lost."""
     now = timezone.now()
     rows = Assignment.objects.filter(
         Q(not_before__isnull=True) | Q(not_before__lte=now),

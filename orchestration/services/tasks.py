@@ -17,8 +17,8 @@ from orchestration.services.assignments import (
     extend_lease,
     has_free_slot,
     lease,
-    require_claimable,
     requeue,
+    require_claimable,
 )
 from orchestration.services.blueprints import is_satisfied
 from orchestration.services.cancelling import cancel_tree
@@ -190,13 +190,13 @@ def _apply_change(work: Work, task: Task, held: Assignment, change: StatusChange
     else:
         raise Invalid(
             f"an assignee cannot set {change.status!r}",
-            errors=[{"path": "status", "message": "working, review, failed, blocked, waiting_human"}],
+            errors=[
+                {"path": "status", "message": "working, review, failed, blocked, waiting_human"}
+            ],
         )
 
 
-def store_light_plan(
-    work: Work, task: Task, held: Assignment, steps: Sequence[str]
-) -> None:
+def store_light_plan(work: Work, task: Task, held: Assignment, steps: Sequence[str]) -> None:
     """Keep an executor's light plan as an unaudited plan; its length is the estimate."""
     Plan.objects.create(
         task=task,
@@ -399,11 +399,15 @@ def cancel_task(*, task_id: int, actor: Actor, reason: str) -> Task:
     Errors: IllegalTransition when it has ended already; Invalid without a reason.
     """
     if not reason.strip():
-        raise Invalid("cancelling needs a reason", errors=[{"path": "reason", "message": "required"}])
+        raise Invalid(
+            "cancelling needs a reason", errors=[{"path": "reason", "message": "required"}]
+        )
     with unit_of_work(actor) as work:
         task = _lock_with_parent(task_id)
         if task.status in (TaskStatus.DONE, TaskStatus.CANCELLED):
-            raise Conflict(f"the task is {task.status} already", code="illegal_transition", allowed=[])
+            raise Conflict(
+                f"the task is {task.status} already", code="illegal_transition", allowed=[]
+            )
         cancel_tree(work, task, why=reason)
         work.flush()
         task.refresh_from_db()

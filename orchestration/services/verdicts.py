@@ -161,14 +161,16 @@ def plan_rejected(work: Work, decision: Decision, verdict: str) -> None:
 
 
 def command_approval(work: Work, decision: Decision, verdict: str) -> None:
-    """Approve the listed commands by digest, ask again with an amended list, or send the plan back."""
+    """Approve the commands by digest, ask again with fewer, or send the plan back."""
     task = _task(decision)
     listed = list(decision.content["commands"])
     if verdict == "amend":
         _amend_commands(work, task, decision, listed)
         return
     keys = list(decision.content["steps"])
-    steps = list(locked(task.children.filter(step_key__in=keys, is_superseded=False)).order_by("pk"))
+    steps = list(
+        locked(task.children.filter(step_key__in=keys, is_superseded=False)).order_by("pk")
+    )
     if verdict == "reject":
         _send_plan_back(work, task, decision)
         return

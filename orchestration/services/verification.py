@@ -120,9 +120,7 @@ def record_layers(
     work: Work, task: Task, layers: Sequence[Layer], output: Output | None = None
 ) -> None:
     """Store the outcome of the layers, one row each, and one event for all."""
-    Verification.objects.bulk_create(
-        [_row(work, task, layer, output) for layer in layers]
-    )
+    Verification.objects.bulk_create([_row(work, task, layer, output) for layer in layers])
     work.record(
         "verification.recorded",
         subject=f"task:{task.pk}",
@@ -165,7 +163,5 @@ def failed_early(layers: Sequence[Layer]) -> list[str]:
 def is_handed_in(task: Task) -> tuple[bool, bool]:
     """Whether this attempt has an output and a hand-off. Shape: (output, hand-off)."""
     has_output = task.outputs.filter(attempt=task.attempt, is_orphan=False).exists()
-    handoffs = task.comments.filter(
-        attempt=task.attempt, comment_type=CommentType.HANDOFF.value
-    )
+    handoffs = task.comments.filter(attempt=task.attempt, comment_type=CommentType.HANDOFF.value)
     return has_output, handoffs.exists()

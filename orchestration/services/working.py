@@ -156,9 +156,7 @@ def _still_ours(held: Assignment) -> Assignment | None:
     return row if ours else None
 
 
-def take(
-    work: Work, slot: Slot, ready: Sequence[Assignment], finished: Task
-) -> Assignment | None:
+def take(work: Work, slot: Slot, ready: Sequence[Assignment], finished: Task) -> Assignment | None:
     """Take one of the assignments that just became ready, else the oldest in the queue."""
     names = worker_backends()
     freed = finished.parent_id if finished.status not in (TaskStatus.CLAIMED,) else None
@@ -189,5 +187,3 @@ def give_back(held: Assignment, *, why: str, is_transient: bool) -> None:
             )  # fmt: skip
         else:
             requeue_or_fail(work, row, why=why, is_transient=is_transient)
-
-
