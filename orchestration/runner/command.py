@@ -9,9 +9,11 @@ from __future__ import annotations
 import errno
 import os
 import select
+import shutil
 import signal
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from orchestration.errors import Unavailable
@@ -61,7 +63,7 @@ def run_command(
         launched = LAUNCHER.launch(request, directory_fd)
     finally:
         os.close(directory_fd)
-    run = _Run(spec, launched, on_output, should_stop)
+    run = _Run(spec, launched, Path(request["scratch"]), on_output, should_stop)
     try:
         if launched.pgid:
             on_start(launched.pgid)
@@ -78,11 +80,13 @@ class _Run:
         self,
         spec: CommandSpec,
         launched: Launched,
+        scratch: Path,
         on_output: Callable[[str], None],
         should_stop: Callable[[], str | None],
     ) -> None:
         self.spec = spec
         self.launched = launched
+        self.scratch = scratch
         self.should_stop = should_stop
         self.output = OutputCollector(
             on_output,
@@ -198,6 +202,7 @@ class _Run:
         except EOFError:
             self.is_monitor_lost = True
             kill_group(self.launched.pgid, self.token, wait_seconds=KILL_WAIT_SECONDS)
+            shutil.rmtree(self.scratch, ignore_errors=True)  # the monitor can no longer do it
 
     def _wait_ms(self) -> float:
         """Sleep no longer than until the next thing is due."""

@@ -163,7 +163,7 @@ class Monitor:
 
     def _fork_command(self) -> None:
         """Fork the command; it waits at its gate until the caller has recorded its group."""
-        scratch = Path(self.request["scratch_root"]) / f"countersign-{os.urandom(8).hex()}"
+        scratch = Path(self.request["scratch"])
         scratch.mkdir(mode=0o700)
         self.scratch = scratch
         ours, theirs = socket.socketpair()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -105,7 +106,7 @@ def launch_request(spec: CommandSpec) -> dict[str, Any]:
     return {
         "argv": list(spec.argv),
         "environment": environment | dict(spec.environment),
-        "scratch_root": tempfile.gettempdir(),
+        "scratch": str(Path(tempfile.gettempdir()) / f"countersign-{secrets.token_hex(8)}"),
         "memory_limit_bytes": spec.memory_limit_bytes,
         "file_limit_bytes": spec.file_limit_bytes,
         "max_processes": spec.max_processes,

@@ -481,11 +481,18 @@ def test_launcher_that_was_killed_is_started_again(run: Run) -> None:
 def test_killed_monitor_takes_its_command_along(workspace: Path) -> None:
     groups: list[int] = []
 
+    scratch: list[str] = []
+
     def kill_parent(text: str) -> None:
-        os.kill(int(text), signal.SIGKILL)
+        parent, directory = text.split()
+        assert Path(directory).is_dir()
+        scratch.append(directory)
+        os.kill(int(parent), signal.SIGKILL)
 
     result = run_command(
-        CommandSpec(argv=("sh", "-c", "echo $PPID; sleep 600; echo survived"), workspace=workspace),
+        CommandSpec(
+            argv=("sh", "-c", "echo $PPID $TMPDIR; sleep 600; echo survived"), workspace=workspace
+        ),
         on_output=kill_parent,
         on_start=groups.append,
         should_stop=lambda: None,
@@ -493,6 +500,7 @@ def test_killed_monitor_takes_its_command_along(workspace: Path) -> None:
     assert (result.outcome, result.exit_code) == ("failed", None)
     assert "killed" in result.detail
     assert not is_running(groups[0])
+    assert not Path(scratch[0]).exists()
 
 
 def test_launcher_outlives_the_thread_that_started_it(run: Run) -> None:
