@@ -38,7 +38,7 @@ class VerificationCommand(Document):
     Shape: accepted as text (split without a shell), `{cmd, …}` or `{argv, …}`; kept as `argv`.
     """
 
-    argv: Annotated[tuple[StrictStr, ...], Field(min_length=1, max_length=MAX_ARGUMENTS)]
+    argv: Annotated[tuple[StrictStr, ...], Field(max_length=MAX_ARGUMENTS)]
     cwd: WorkspacePath | None = None
     timeout_seconds: Annotated[StrictFloat, Field(gt=0, le=MAX_COMMAND_SECONDS)] | None = None
     expect_exit_code: Annotated[StrictInt, Field(ge=0, le=255)] = 0
@@ -66,7 +66,7 @@ class VerificationCommand(Document):
     @classmethod
     def require_program(cls, argv: tuple[str, ...]) -> tuple[str, ...]:
         """Require a first word that can be a program."""
-        if not argv[0].strip():
+        if not argv or not argv[0].strip():
             raise fault("command", "names no program")
         return argv
 

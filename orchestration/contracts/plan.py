@@ -69,6 +69,13 @@ def _list_or_nothing(value: Any) -> Any:
     return () if value is None else value
 
 
+def _some_steps(value: Any) -> Any:
+    """Count before the steps are read: pydantic counts only the entries that are valid."""
+    if isinstance(value, list | tuple) and not 1 <= len(value) <= MAX_STEPS:
+        raise fault("steps", f"has {len(value)} steps; a plan has 1 to {MAX_STEPS}")
+    return value
+
+
 def _as_text(value: Any) -> Any:
     """Agents write risks as text or as small objects; both are kept as one line of text."""
     if not isinstance(value, Mapping):
@@ -214,7 +221,7 @@ class Plan(Document):
     title: StrictStr = ""
     summary: StrictStr = ""
     assumptions: Texts = ()
-    steps: Annotated[tuple[PlanStep, ...], Field(min_length=1, max_length=MAX_STEPS)]
+    steps: Annotated[tuple[PlanStep, ...], BeforeValidator(_some_steps)]
     test_cases: Annotated[tuple[TestCase, ...], BeforeValidator(_list_or_nothing)] = ()
     rollback: Texts = ()
     metrics: Annotated[tuple[Metric, ...], BeforeValidator(_list_or_nothing)] = ()
@@ -284,7 +291,7 @@ def _entries(document: object) -> Iterator[Entry]:
     steps = document.get("steps") if isinstance(document, Mapping) else None
     if not isinstance(steps, list | tuple):
         return
-    for index, step in enumerate(steps[:MAX_STEPS]):
+    for index, step in enumerate(steps):
         key = _known_id(step.get("id")) if isinstance(step, Mapping) else None
         if key is None:
             continue

@@ -85,7 +85,7 @@ def number_of(word: str) -> int | None:
     if known is not None:
         return known
     tens, ten, ones = word.partition("十")
-    if not ten or any(part and part not in NUMBER_WORDS for part in (tens, ones)):
+    if not ten or any(part and part not in NUMERALS[:9] for part in (tens, ones)):
         return None
     return (NUMBER_WORDS[tens] if tens else 1) * 10 + (NUMBER_WORDS[ones] if ones else 0)
 

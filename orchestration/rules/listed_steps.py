@@ -193,15 +193,17 @@ def _indent(space: str) -> int:
 
 
 def _top_family(markers: Iterable[Marker | None]) -> Family | None:
-    """Find the outermost kind of list with two items; numbers before bullets, then the earlier."""
+    """Find the outermost kind of list with two items; numbers before bullets, then the earlier.
+
+    1.1 and 1.2 never lead: below 1. they are its parts, and alone they are as often decimals.
+    """
     found = [marker for marker in markers if marker is not None]
     outer: dict[Family, int] = {}
     for marker in found:
         outer[marker.family] = min(marker.indent, outer.get(marker.family, marker.indent))
     counts = Counter(one.family for one in found if one.indent <= outer[one.family] + 1)
-    late = {Family.BULLET: 1, Family.SECTION: 2}
-    lists = [family for family in outer if counts[family] > 1]
-    return min(lists, key=lambda family: (outer[family], late.get(family, 0)), default=None)
+    lists = [one for one in outer if counts[one] > 1 and one is not Family.SECTION]
+    return min(lists, key=lambda one: (outer[one], one is Family.BULLET), default=None)
 
 
 def _items(

@@ -41,7 +41,7 @@ def changed_words(old: str, new: str, budget: WorkBudget) -> tuple[Ranges, Range
     if old_middle and new_middle and budget.take(len(old_middle) * len(new_middle)):
         kept_old, kept_new = _common(old_middle, new_middle)
     kept = [*before[:start], *before[len(before) - end :], *(old_middle[at] for at in kept_old)]
-    longest = max(len(old.strip()), len(new.strip()), 1)
+    longest = max(len("".join(old.split())), len("".join(new.split())), 1)
     if sum(len(word) for word in kept if not word.isspace()) < MIN_COMMON_SHARE * longest:
         return (), ()
     return (
