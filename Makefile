@@ -7,7 +7,7 @@ DEPLOY_ENV = COUNTERSIGN_DATA_DIR=$(CHECK_DIR) COUNTERSIGN_HTTPS=1 ALLOWED_HOSTS
 CHECK_DIR := $(or $(TMPDIR),/tmp)/countersign-check-$(shell id -u)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format bench clean venv venv-dev
+.PHONY: help run test check format coverage bench clean venv venv-dev
 
 help: ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,10 @@ format: venv-dev ## Format the code and write docs/openapi.yaml anew
 	$(PYTHON_BIN) -m ruff check --fix .
 	@find templates -name '*.html' -exec .venv/bin/djade --target-version 5.2 {} +
 	$(DEPLOY_ENV) $(PYTHON_BIN) manage.py spectacular --validate --file docs/openapi.yaml
+
+coverage: venv-dev ## Report the lines that the tests on SQLite never reach
+	$(PYTHON_BIN) -m coverage run -m pytest -q -m "not postgres and not browser and not faults"
+	$(PYTHON_BIN) -m coverage report
 
 bench: venv-dev ## Measure the speed and write docs/benchmarks.md
 	@$(PYTHON_BIN) -m tests.bench

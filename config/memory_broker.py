@@ -7,7 +7,6 @@ processor of an idle server. Here a put or an acknowledgement sets an event the 
 from __future__ import annotations
 
 import threading
-import time
 import weakref
 from queue import Empty
 from typing import Any
@@ -60,18 +59,22 @@ class Transport(memory.Transport):  # type: ignore[misc]  # kombu has no types
             _transports.add(self)
 
     def drain_events(self, connection: Any, timeout: float | None = None) -> None:
-        """Deliver one message. Errors: TimeoutError when none came in time."""
-        ends = time.monotonic() + (DEFAULT_WAIT_SECONDS if timeout is None else timeout)
-        while True:
-            # Cleared before the look: a message that arrives after it sets the event again.
-            self.arrived.clear()
-            try:
-                self.cycle.get(self._deliver, timeout=timeout)
-            except Empty:
-                if not self.arrived.wait(max(0.0, ends - time.monotonic())):
-                    raise TimeoutError from None
-            else:
-                return
+        """Deliver one message. Errors: TimeoutError when none came, or woken for another cause.
+
+        The reader then looks up: at the stop flag, and at what its acknowledgements made possible.
+        """
+        # Cleared before the look: a message that arrives after it sets the event again.
+        self.arrived.clear()
+        try:
+            self.cycle.get(self._deliver, timeout=timeout)
+        except Empty:
+            self.arrived.wait(DEFAULT_WAIT_SECONDS if timeout is None else timeout)
+        else:
+            return
+        try:
+            self.cycle.get(self._deliver, timeout=timeout)
+        except Empty:
+            raise TimeoutError from None
 
 
 TRANSPORT_ALIASES[ALIAS] = f"{__name__}:Transport"

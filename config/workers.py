@@ -17,9 +17,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from celery import signals
-from celery.beat import Scheduler, Service
+from celery.beat import Scheduler, SchedulingError, Service
 from celery.bootsteps import RUN
-from celery.exceptions import SecurityWarning
+from celery.exceptions import CPendingDeprecationWarning, SecurityWarning
 from celery.worker import state
 from celery.worker.consumer import Consumer
 from django.conf import settings
@@ -36,6 +36,7 @@ AGENTS_QUEUE = "agents"
 QUEUES = (CONTROL_QUEUE, AGENTS_QUEUE)
 CONTROL_THREADS = 3  # the sweep, the sealer and the canary side by side
 RESTART_SECONDS = 1.0
+RECONNECT_SECONDS = 2.0
 START_SECONDS = 30.0
 # The memory broker wakes its reader for whatever happens, Redis only for a message.
 DRAIN_SECONDS = 0.05 if settings.REDIS_URL else 1.0
@@ -68,6 +69,27 @@ class PromptConsumer(Consumer):  # type: ignore[misc]  # Celery has no types
         super().__init__(*arguments, **options)
         self.loop = prompt_loop
 
+    def ensure_connected(self, conn: Any) -> Any:
+        """Connect, trying again every RECONNECT_SECONDS at most until the worker stops.
+
+        Celery's own steps grow to half a minute, in which a broker that is back goes unused.
+        """
+        first_seconds = RECONNECT_SECONDS / 4
+
+        def note(error: Exception, interval: float) -> None:
+            if interval <= first_seconds:
+                logger.warning("broker not reachable, trying again", extra={"error": error})
+
+        connected = conn.ensure_connection(
+            note,
+            interval_start=first_seconds,
+            interval_step=first_seconds,
+            interval_max=RECONNECT_SECONDS,
+            callback=state.maybe_shutdown,
+        )
+        self.first_connection_attempt = False
+        return connected
+
 
 class QueueWorker(threading.Thread):
     """One Celery worker with its pool of threads; started again when it dies."""
@@ -93,7 +115,7 @@ class QueueWorker(threading.Thread):
     def _build(self) -> Any:
         # `app.Worker(pool="threads")` is the form that honours the pool; WorkController(pool_cls=)
         # does not. Its own app holds its own queue selection, also after a reconnect.
-        return make_app().Worker(
+        worker = make_app().Worker(
             pool="threads",
             concurrency=self.concurrency,
             queues=[self.queue],
@@ -105,6 +127,10 @@ class QueueWorker(threading.Thread):
             without_heartbeat=True,
             ready_callback=self._note_ready,
         )
+        # Celery's logging set-up turned it on: it announces a default of Celery 6 at each lost
+        # connection; ours never cancel running jobs for that.
+        warnings.filterwarnings("ignore", category=CPendingDeprecationWarning)
+        return worker
 
     def _note_ready(self, _consumer: Any) -> None:
         self.is_ready.set()
@@ -144,12 +170,29 @@ class WorkerGroup:
         return not any(worker.is_alive() for worker in self.workers)
 
 
+class WakeUpScheduler(Scheduler):  # type: ignore[misc]  # Celery has no types
+    """Celery's scheduler, which says once that the broker is gone instead of at every entry."""
+
+    is_broker_gone = False
+
+    def apply_entry(self, entry: Any, producer: Any = None) -> None:
+        """Send one wake-up; a failed one is not repeated, the next one is due soon."""
+        try:
+            self.apply_async(entry, producer=producer, advance=False)
+        except SchedulingError as error:
+            if not self.is_broker_gone:
+                logger.warning("broker takes no wake-ups", extra={"error": error})
+            self.is_broker_gone = True
+        else:
+            self.is_broker_gone = False
+
+
 class BeatThread(threading.Thread):
     """The scheduler. Its entries are seconds apart, so it keeps no file."""
 
     def __init__(self) -> None:
         super().__init__(name="beat", daemon=True)
-        self.service = Service(make_app(), scheduler_cls=Scheduler, remote_control=False)
+        self.service = Service(make_app(), scheduler_cls=WakeUpScheduler, remote_control=False)
 
     def run(self) -> None:
         """Send each entry when it is due, until asked to stop."""

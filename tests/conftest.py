@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 from django.conf import settings
+from django.db import connections
 from django.test import TestCase, TransactionTestCase
 
+from config.celery import app
+from config.workers import WorkerGroup
 from tests.database_restore import Snapshot, take_snapshot
 from tests.services_up import PostgresServer, RedisServer
 
@@ -62,6 +65,22 @@ def _restoring(snapshot: Snapshot) -> Any:
         snapshot.restore()
 
     return restore
+
+
+@pytest.fixture
+def running_workers(transactional_db: None) -> Iterator[WorkerGroup]:
+    """Both workers, in threads of this process: wake-ups do what they do in `serve`.
+
+    Without it a wake-up stays in the broker, and a test calls the service or the job itself.
+    """
+    app.control.purge()
+    group = WorkerGroup(concurrency=4)
+    group.start()
+    assert group.wait_until_ready()
+    yield group
+    group.ask_to_stop()
+    assert group.wait_until_stopped(grace_seconds=20)
+    connections.close_all()
 
 
 @pytest.fixture(scope="session")
