@@ -13,11 +13,10 @@ from django.db.models import Max
 from orchestration.models import (
     Artifact,
     ArtifactContent,
-    ArtifactRead,
-    Assignment,
     Output,
     Task,
 )
+from orchestration.models.rows import insert_rows
 from orchestration.services.work import Work
 
 
@@ -63,8 +62,8 @@ def lock_artifacts(
         )
         standing[name] = (version + 1, digest)
     if rows:
-        ArtifactContent.objects.bulk_create(contents.values(), ignore_conflicts=True)
-        Artifact.objects.bulk_create(rows)
+        insert_rows(list(contents.values()), ignore_known=True)
+        insert_rows(rows)
     for row in rows:
         work.record(
             "artifact.locked",
@@ -83,17 +82,6 @@ def _standing_versions(task: Task) -> dict[str, tuple[int, str]]:
     versions = {row["name"]: row["newest"] for row in newest}
     rows = task.artifacts.filter(name__in=versions).values_list("name", "version", "content_id")
     return {name: (version, sha) for name, version, sha in rows if versions[name] == version}
-
-
-def record_reads(task: Task, assignment: Assignment | None) -> None:
-    """Record that a step read the locked artifacts of the steps it depends on."""
-    artifact_ids = Artifact.objects.filter(task__dependents__task=task).values_list("pk", flat=True)
-    reads = [
-        ArtifactRead(artifact_id=artifact_id, task=task, assignment=assignment)
-        for artifact_id in artifact_ids
-    ]
-    if reads:
-        ArtifactRead.objects.bulk_create(reads, ignore_conflicts=True)
 
 
 def impact_of(task: Task) -> list[dict[str, object]]:

@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from django.db.models import Count, F, Q
+from django.db.models import Count, Q
 
 from orchestration.errors import Conflict, LeaseLost, NotReady
-from orchestration.models import Agent, Assignment, Task
+from orchestration.models import Agent, Assignment, Project, Task
+from orchestration.models.rows import fetch_rows
+from orchestration.models.statements import queued_candidates, running_children
 from orchestration.policy import Policy
-from orchestration.rules.scoring import mode_of
+from orchestration.rules.scoring import COLLABORATION
 from orchestration.seats.base import SeatJob
 from orchestration.seats.registry import EXTERNAL, pick_backend, worker_backends
 from orchestration.services.lookups import lock_task
@@ -28,7 +30,6 @@ from orchestration.states import (
     TASK_HOLDS_SLOT,
     AssignmentStatus,
     Complexity,
-    ProjectStatus,
     Seat,
     TaskStatus,
 )
@@ -94,7 +95,7 @@ def build_assignment(
     defect_id: int | None = None,
 ) -> Assignment:
     """Build an unsaved assignment with the hints and limits of its task."""
-    mode = mode_of(Complexity(task.complexity or Complexity.LOW))
+    mode = COLLABORATION[Complexity(task.complexity or Complexity.LOW)]
     return Assignment(
         project_id=task.project_id,
         task=task,
@@ -189,50 +190,34 @@ def claim_next(
     sibling may be taken without counting.
     Locks: the parent of the chosen task (unless its slot was just freed), the task, the assignment.
     """
-    full: set[int] = set()
+    names = worker_backends()
+    if frees_slot_of is not None:
+        for row in _siblings(work, names, frees_slot_of):
+            claimed = _take(work, row[0], row[1], worker=slot.worker)
+            if claimed is not None:
+                return claimed
+    full: list[int] = []
     while True:
-        rows = list(_queued(work, worker_backends(), project_id, full, frees_slot_of))
-        if not rows:
-            return None
-        for assignment_id, parent_id, seat in rows:
-            if parent_id in full:
+        rows = queued_candidates(
+            names, work.now, project_id=project_id, full_parents=full, limit=_CANDIDATES
+        )
+        for assignment_id, task_id, parent_id, seat in rows:
+            if parent_id in full and seat == Seat.EXECUTOR:
                 continue
-            counted = seat == Seat.EXECUTOR and parent_id is not None
-            if counted and parent_id != frees_slot_of and not has_free_slot(parent_id):
-                full.add(parent_id)
+            if seat == Seat.EXECUTOR and parent_id is not None and not has_free_slot(parent_id):
+                full.append(parent_id)
                 continue
-            claimed = _take(work, assignment_id, worker=slot.worker, skip=True)
+            claimed = _take(work, assignment_id, task_id, worker=slot.worker)
             if claimed is not None:
                 return claimed
         if len(rows) < _CANDIDATES:
             return None
 
 
-def _queued(
-    work: Work,
-    names: Sequence[str],
-    project_id: int | None,
-    full: Iterable[int],
-    prefer_parent: int | None,
-) -> Iterable[tuple[int, int | None, str]]:
-    """List candidates, oldest first; siblings of a freed slot come first."""
-    queryset = Assignment.objects.filter(
-        Q(not_before__isnull=True) | Q(not_before__lte=work.now),
-        status=AssignmentStatus.QUEUED.value,
-        backend__in=names,
-        project__status=ProjectStatus.ACTIVE.value,
-    )
-    if project_id is not None:
-        queryset = queryset.filter(project_id=project_id)
-    rows = queryset.values_list("pk", "task__parent_id", "seat").order_by("pk")
-    if prefer_parent is not None:
-        siblings = list(rows.filter(task__parent_id=prefer_parent)[:_CANDIDATES])
-        if siblings:
-            return siblings
-    full = list(full)
-    if full:
-        rows = rows.exclude(task__parent_id__in=full, seat=Seat.EXECUTOR.value)
-    return rows[:_CANDIDATES]
+def _siblings(
+    work: Work, names: Sequence[str], parent_id: int
+) -> list[tuple[int, int, int | None, str]]:
+    return queued_candidates(names, work.now, parent_id=parent_id, limit=_CANDIDATES)
 
 
 def has_free_slot(parent_id: int) -> bool:
@@ -242,26 +227,22 @@ def has_free_slot(parent_id: int) -> bool:
     return running_children(parent_id) < policy.limits.parallel_children
 
 
-def running_children(parent_id: int) -> int:
-    """Count the leaves of a parent that hold a slot."""
-    held = [state.value for state in TASK_HOLDS_SLOT]
-    return Task.objects.filter(parent_id=parent_id, status__in=held, is_planned=False).count()
-
-
-def _take(work: Work, assignment_id: int, *, worker: str, skip: bool) -> Assignment | None:
+def _take(work: Work, assignment_id: int, task_id: int, *, worker: str) -> Assignment | None:
     """Lock task and assignment and lease it, unless somebody else was first."""
-    task_id = Assignment.objects.values_list("task_id", flat=True).get(pk=assignment_id)
-    task = locked(Task.objects.select_related("project").filter(pk=task_id), skip=skip).first()
-    if task is None:
+    tasks = fetch_rows(Task, "id = %s", [task_id], lock=True, skip_locked=True)
+    rows = fetch_rows(
+        Assignment,
+        "id = %s AND status = %s",
+        [assignment_id, AssignmentStatus.QUEUED.value],
+        lock=True,
+        skip_locked=True,
+    )
+    if not tasks or not rows:
         return None
-    assignment = locked(
-        Assignment.objects.filter(pk=assignment_id, status=AssignmentStatus.QUEUED.value),
-        skip=skip,
-    ).first()
-    if assignment is None:
-        return None
+    task, assignment = tasks[0], rows[0]
     if assignment.seat == Seat.EXECUTOR and task.status != TaskStatus.PENDING:
         return None
+    task.project = fetch_rows(Project, "id = %s", [task.project_id])[0]
     assignment.task, assignment.project = task, task.project
     return lease(work, assignment, task.project.policy, worker=worker)
 
@@ -360,17 +341,3 @@ def queue_depth() -> Mapping[str, int]:
         leased=Count("pk", filter=Q(status=AssignmentStatus.LEASED.value)),
     )
     return {"queued": counted["queued"], "leased": counted["leased"]}
-
-
-def close_dependency_counts(task_id: int) -> int:
-    """Take one off the counters of a finished task's dependents. Return how many there are.
-
-    Locks: the dependents, in id order, so that two finishers cannot deadlock.
-    """
-    dependents = Task.objects.filter(requirements__requires_id=task_id)
-    ids = list(locked(dependents).order_by("pk").values_list("pk", flat=True))
-    if not ids:
-        return 0
-    return Task.objects.filter(pk__in=ids, remaining_dependencies__gt=0).update(
-        remaining_dependencies=F("remaining_dependencies") - 1
-    )

@@ -13,6 +13,7 @@ from django.db.models import F
 from orchestration.contracts.plan import Plan as PlanDocument
 from orchestration.contracts.plan import PlanStep, VerificationCommand
 from orchestration.models import Assessment, Blueprint, Plan, Project, Task, TaskDependency
+from orchestration.models.rows import insert_rows
 from orchestration.rules.commands import command_digest
 from orchestration.rules.dag import assign_phases, definition_hashes
 from orchestration.services.assignments import cancel_live
@@ -55,9 +56,10 @@ def create_steps(
         )
         for step, number in zip(fresh, numbers, strict=True)
     ]  # fmt: skip
-    Task.objects.bulk_create(rows, batch_size=500)
     by_key = {row.step_key: row for row in rows} | kept
-    _link(parsed, by_key, rows)
+    _count_dependencies(work, parsed, by_key)
+    insert_rows(rows)
+    _link(parsed, by_key, kept)
     _record_created(work, rows, why=f"blueprint {blueprint.number}")
     _inherit(work, task, root, parsed, by_key)
     waiting = ask_for_commands(work, task, plan, parsed, by_key)
@@ -195,27 +197,31 @@ def is_satisfied(task: Task) -> bool:
     )
 
 
-def _link(parsed: PlanDocument, by_key: Mapping[str, Task], fresh: Sequence[Task]) -> None:
-    """Write the edges of the plan and the counters of unmet dependencies."""
-    new_ids = {row.pk for row in fresh}
-    kept_ids = [row.pk for row in by_key.values() if row.pk not in new_ids]
-    TaskDependency.objects.filter(task_id__in=kept_ids).delete()
-    edges = []
+def _count_dependencies(work: Work, parsed: PlanDocument, by_key: Mapping[str, Task]) -> None:
+    """Set how many unmet dependencies each step waits for."""
     for step in parsed.steps:
         row = by_key[step.id]
-        unmet = 0
-        for needed in step.depends_on:
-            required = by_key[needed]
-            edges.append(TaskDependency(task=row, requires=required))
-            unmet += not is_satisfied(required)
+        unmet = sum(not is_satisfied(by_key[needed]) for needed in step.depends_on)
         row.remaining_dependencies = unmet
-    TaskDependency.objects.bulk_create(edges, batch_size=1000)
-    Task.objects.bulk_update(by_key.values(), ["remaining_dependencies"], batch_size=500)
+        if row.pk is not None:
+            work.touch(row, "remaining_dependencies")
+
+
+def _link(parsed: PlanDocument, by_key: Mapping[str, Task], kept: Mapping[str, Task]) -> None:
+    """Write the edges of the plan; those of kept steps are written anew."""
+    if kept:
+        TaskDependency.objects.filter(task__in=kept.values()).delete()
+    edges = [
+        TaskDependency(task=by_key[step.id], requires=by_key[needed])
+        for step in parsed.steps
+        for needed in step.depends_on
+    ]
+    insert_rows(edges)
 
 
 def _record_created(work: Work, rows: Sequence[Task], *, why: str) -> None:
     """Write the creation events and the S0 records of new steps, in bulk."""
-    Assessment.objects.bulk_create(
+    insert_rows(
         [
             Assessment(
                 task=row,
@@ -226,8 +232,7 @@ def _record_created(work: Work, rows: Sequence[Task], *, why: str) -> None:
             )
             for row in rows
             if row.is_assessed
-        ],
-        batch_size=500,
+        ]
     )
     for row in rows:
         work.record(

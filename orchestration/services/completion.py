@@ -10,8 +10,14 @@ from __future__ import annotations
 from django.db.models import Min, Q, QuerySet
 
 from orchestration.contracts.results import CommentInput, OutputInput
-from orchestration.models import Assignment, Task
-from orchestration.services.assignments import close_dependency_counts
+from orchestration.models import Artifact, Assignment, Task
+from orchestration.models.statements import (
+    close_dependencies,
+    phase_has_open_step,
+    ready_dependents,
+    ready_in_phase,
+    tasks_blocked_by,
+)
 from orchestration.services.blueprints import is_satisfied
 from orchestration.services.inbox import withdraw_open
 from orchestration.services.lookups import lock_project, lock_task
@@ -50,19 +56,17 @@ def complete_task(work: Work, task: Task, parent: Task | None) -> list[Assignmen
 
 def unblock(work: Work, task: Task) -> None:
     """Send tasks that were blocked only by this one back to pending, at once."""
-    blocked = Task.objects.filter(blocked_by=task.pk, status=TaskStatus.BLOCKED.value)
-    rows = list(blocked.select_related("project").order_by("pk"))
-    if not rows:
-        return
-    work.flush()
-    for row in rows:
-        waiting = lock_task(row.pk)
-        if waiting.status == TaskStatus.BLOCKED and all(
-            is_satisfied(one) for one in waiting.blocked_by.all()
+    waiting = tasks_blocked_by(task.pk)
+    if waiting:
+        work.flush()
+    for task_id in waiting:
+        blocked = lock_task(task_id)
+        if blocked.status == TaskStatus.BLOCKED and all(
+            is_satisfied(one) for one in blocked.blocked_by.all()
         ):
-            move_task(work, waiting, TaskStatus.PENDING, why=f"{task} is done")
+            move_task(work, blocked, TaskStatus.PENDING, why=f"{task} is done")
             work.flush()
-            ready_again(work, waiting)
+            ready_again(work, blocked)
 
 
 def advance(work: Work, task: Task, parent: Task) -> list[Assignment]:
@@ -72,39 +76,29 @@ def advance(work: Work, task: Task, parent: Task) -> list[Assignment]:
     """
     work.flush()
     ready: list[Task] = []
-    if close_dependency_counts(task.pk):
-        ready = _ready_dependents(task, parent)
-    open_phases = _unfinished(parent).aggregate(first=Min("phase"))
-    if open_phases["first"] is None:
-        return finish_planned(work, parent)
-    if open_phases["first"] > parent.open_phase:
-        parent.open_phase = open_phases["first"]
+    if close_dependencies(task.pk):
+        ready = ready_dependents(task.pk, parent.open_phase)
+    if not _phase_is_open(parent):
+        first = _unfinished(parent).aggregate(first=Min("phase"))["first"]
+        if first is None:
+            return finish_planned(work, parent)
+        parent.open_phase = first
         work.touch(parent, "open_phase")
-        ready = list(
-            parent.children.filter(
-                is_superseded=False,
-                status=TaskStatus.PENDING.value,
-                remaining_dependencies=0,
-                phase=parent.open_phase,
-            ).order_by("pk")
-        )
+        ready = ready_in_phase(parent.pk, parent.open_phase)
     return make_ready(work, [_attach(row, parent) for row in ready])
-
-
-def _ready_dependents(task: Task, parent: Task) -> list[Task]:
-    rows = Task.objects.filter(
-        requirements__requires_id=task.pk,
-        status=TaskStatus.PENDING.value,
-        remaining_dependencies=0,
-        is_superseded=False,
-        phase__lte=parent.open_phase,
-    )
-    return list(rows.order_by("pk"))
 
 
 def _attach(row: Task, parent: Task) -> Task:
     row.parent, row.project, row.root = parent, parent.project, parent.root or parent
     return row
+
+
+def _phase_is_open(parent: Task) -> bool:
+    """Whether the open phase still has an unfinished step: one look into the index."""
+    return (
+        phase_has_open_step(parent.pk, parent.open_phase)
+        or _unfinished(parent).filter(phase__lte=parent.open_phase).exists()
+    )
 
 
 def _unfinished(parent: Task) -> QuerySet[Task]:
@@ -152,7 +146,7 @@ def finish_root(work: Work, root: Task) -> list[Assignment]:
     """
     work.flush()
     project = lock_project(root.project_id)
-    if close_dependency_counts(root.pk):
+    if close_dependencies(root.pk):
         waiting = Task.objects.filter(
             requirements__requires_id=root.pk,
             status=TaskStatus.PENDING.value,
@@ -170,13 +164,16 @@ def finish_root(work: Work, root: Task) -> list[Assignment]:
 def step_report(task: Task) -> str:
     """Write the report of a planned task: what each step did, from rows only."""
     lines = [f"# {task.title}", ""]
+    made: dict[int, list[str]] = {}
+    artifacts = Artifact.objects.filter(task__parent=task).order_by("pk")
+    for task_id, name, version in artifacts.values_list("task_id", "name", "version"):
+        made.setdefault(task_id, []).append(f"{name} v{version}")
     steps = task.children.filter(is_superseded=False).order_by("phase", "pk")
-    for step in steps:
-        artifacts = ", ".join(f"{row.name} v{row.version}" for row in step.artifacts.order_by("pk"))
-        state = step.cancel_reason or step.status
-        lines.append(
-            f"- {step.step_key} {step.title}: {state}{f' ({artifacts})' if artifacts else ''}"
-        )
+    for pk, key, title, status, reason in steps.values_list(
+        "pk", "step_key", "title", "status", "cancel_reason"
+    ):
+        listed = f" ({', '.join(made[pk])})" if pk in made else ""
+        lines.append(f"- {key} {title}: {reason or status}{listed}")
     return "\n".join(lines) + "\n"
 
 

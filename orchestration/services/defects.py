@@ -12,7 +12,7 @@ from typing import Any
 
 from orchestration.models import Assignment, Decision, Defect, QAReview, Task
 from orchestration.rules.dag import canonical_digest
-from orchestration.rules.severity import gate
+from orchestration.rules.severity import Approver, gate
 from orchestration.services.artifacts import impact_of
 from orchestration.services.assignments import queue_assignment
 from orchestration.services.inbox import open_decision
@@ -106,10 +106,10 @@ def open_defect(
 def pass_gate(work: Work, task: Task, defect: Defect, *, low: str = "accept") -> None:
     """Decide who approves the fix of an open defect, by its severity (also after a failed fix)."""
     rule = gate(Severity(defect.severity))
-    if rule.asks_sir:
+    if rule.waits_for_sir:
         move_defect(work, defect, DefectStatus.AWAITING_SIR)
         ask_about_defect(work, task, defect)
-    elif rule.qa_decides and low == "accept":
+    elif rule.approver is Approver.QA and low == "accept":
         move_defect(work, defect, DefectStatus.ACCEPTED_AS_IS, why="QA accepts a Low defect")
     else:
         move_defect(work, defect, DefectStatus.FIX_APPROVED, why="approved by rule")

@@ -14,7 +14,7 @@ from typing import Any
 from orchestration.contracts.results import CommentInput, OutputInput
 from orchestration.errors import MissingHandoff, MissingOutput
 from orchestration.models import Agent, Assignment, Output, Task
-from orchestration.services.artifacts import record_reads
+from orchestration.models.statements import record_reads
 from orchestration.services.loop import fail_leaf, settle_ending
 from orchestration.services.moves import move_assignment, move_task
 from orchestration.services.outputs import (
@@ -84,7 +84,9 @@ def record_executor(
     if hand_in.status == "failed":
         move_assignment(work, assignment, AssignmentStatus.FAILED, why=hand_in.detail)
         return _fail(work, task, hand_in)
-    return hand_in_task(work, assignment, parent, outputs)
+    if not outputs or hand_in.comment is None:
+        require_handed_in(task)
+    return _review(work, assignment, parent, outputs or newest_outputs(task))
 
 
 def _fail(work: Work, task: Task, hand_in: HandIn) -> list[Assignment]:
@@ -101,19 +103,24 @@ def hand_in_task(
     work: Work,
     assignment: Assignment,
     parent: Task | None,
-    outputs: Sequence[Output] | None = None,
 ) -> list[Assignment]:
     """Move a working task to review, with its output and hand-off, and review it.
 
     Errors: MissingOutput, MissingHandoff naming what is missing.
     Locks: expects parent, task and assignment locked.
     """
+    require_handed_in(assignment.task)
+    return _review(work, assignment, parent, newest_outputs(assignment.task))
+
+
+def _review(
+    work: Work, assignment: Assignment, parent: Task | None, outputs: Sequence[Output]
+) -> list[Assignment]:
     task = assignment.task
-    require_handed_in(task)
-    record_reads(task, assignment)
+    record_reads(task.pk, assignment.pk, work.now)
     move_assignment(work, assignment, AssignmentStatus.DONE)
     move_task(work, task, TaskStatus.REVIEW)
-    ready = start_review(work, task, parent, outputs or newest_outputs(task))
+    ready = start_review(work, task, parent, outputs)
     settle_ending(work, task)
     return ready
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
+from django.db.models import Model
+
 from orchestration.errors import NotFound
 from orchestration.models import Assignment, Project, Task
-from orchestration.services.work import locked
+from orchestration.models.rows import fetch_rows
+
+M = TypeVar("M", bound=Model)
 
 
 def lock_project(project_id: int) -> Project:
@@ -12,20 +18,16 @@ def lock_project(project_id: int) -> Project:
 
     Errors: NotFound.
     """
-    project = locked(Project.objects.filter(pk=project_id)).first()
-    if project is None:
-        raise NotFound("There is no such project.")
-    return project
+    return _one(Project, project_id, lock=True)
 
 
-def lock_task(task_id: int) -> Task:
-    """Lock and return a task with its project loaded.
+def lock_task(task_id: int, *, project: Project | None = None) -> Task:
+    """Lock and return a task with its project attached (the one given, where it is known).
 
     Errors: NotFound.
     """
-    task = locked(Task.objects.select_related("project").filter(pk=task_id)).first()
-    if task is None:
-        raise NotFound("There is no such task.")
+    task = _one(Task, task_id, lock=True)
+    task.project = project or _one(Project, task.project_id)
     return task
 
 
@@ -38,10 +40,32 @@ def lock_assignment(assignment_id: int) -> Assignment:
     if task_id is None:
         raise NotFound("There is no such assignment.")
     task = lock_task(task_id)
-    assignment = locked(Assignment.objects.filter(pk=assignment_id)).get()
-    assignment.task = task
-    assignment.project = task.project
+    assignment = _one(Assignment, assignment_id, lock=True)
+    assignment.task, assignment.project = task, task.project
     return assignment
+
+
+def lock_for_result(assignment: Assignment) -> Assignment:
+    """Lock the parent, the task and the assignment, in this order: a finisher may close a phase.
+
+    The parent is attached to the task, the task to the assignment, the project to all.
+    Errors: NotFound.
+    """
+    parent_id = assignment.task.parent_id
+    parent = lock_task(parent_id) if parent_id is not None else None
+    task = lock_task(assignment.task_id, project=parent.project if parent is not None else None)
+    if parent is not None:
+        task.parent = parent
+    row = _one(Assignment, assignment.pk, lock=True)
+    row.task, row.project = task, task.project
+    return row
+
+
+def _one(model: type[M], pk: int, *, lock: bool = False) -> M:
+    rows = fetch_rows(model, "id = %s", [pk], lock=lock)
+    if not rows:
+        raise NotFound(f"There is no such {model._meta.verbose_name}.")
+    return rows[0]
 
 
 def lineage_root(task: Task) -> Task:

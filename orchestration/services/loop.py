@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from orchestration.models import Assignment, Project, Task
+from orchestration.models.statements import is_root_ending
 from orchestration.services.blueprints import descendant_ids
 from orchestration.services.inbox import open_decision, withdraw_open
 from orchestration.services.lookups import lineage_root, lock_project, lock_task
@@ -131,11 +132,10 @@ def conclude_if_drained(work: Work, root: Task, tree: Sequence[int]) -> None:
 
 def settle_ending(work: Work, task: Task) -> None:
     """After any assignment of a tree ended: conclude its attempt if that was the last one."""
-    root = lineage_root(task)
-    if not root.is_ending:
+    if not is_root_ending(task.lineage_root_id):
         return
     work.flush()
-    root = lock_task(root.pk)
+    root = lock_task(task.lineage_root_id)
     if root.is_ending and root.status == TaskStatus.WORKING:
         conclude_if_drained(work, root, descendant_ids([root.pk]))
 

@@ -13,6 +13,7 @@ from typing import Any
 from orchestration.contracts.results import CommentInput, OutputInput, ToolCallInput
 from orchestration.errors import WorkspaceError
 from orchestration.models import Agent, Assignment, Comment, Output, Task, ToolCall
+from orchestration.models.rows import insert_rows
 from orchestration.rules.handoff import check_handoff
 from orchestration.runner.workspace import read_inside
 from orchestration.services.moves import hint_task
@@ -55,7 +56,7 @@ def add_output(
     version = 1
     if task.attempt > 1 or task.fix_round or task.status != "working":
         version += task.outputs.filter(**name).count()
-    output = Output.objects.create(
+    output = Output(
         task=task,
         assignment=assignment,
         attempt=task.attempt,
@@ -72,6 +73,7 @@ def add_output(
         is_orphan=is_orphan,
         created_at=work.now,
     )
+    insert_rows([output])
     work.record(
         "output.added",
         subject=f"output:{output.pk}",
@@ -107,7 +109,7 @@ def add_comment(
     """
     if document.comment_type is CommentType.HANDOFF:
         check_handoff(document.body)
-    comment = Comment.objects.create(
+    comment = Comment(
         task=task,
         comment_type=document.comment_type.value,
         body=document.body,
@@ -117,6 +119,7 @@ def add_comment(
         assignment=assignment,
         created_at=work.now,
     )
+    insert_rows([comment])
     work.record(
         f"comment.{document.comment_type}",
         subject=f"comment:{comment.pk}",

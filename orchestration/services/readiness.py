@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from orchestration.models import Assessment, Assignment, Plan, Project, Task
+from orchestration.models.rows import insert_rows
 from orchestration.rules.prefilter import PrefilterResult, prefilter
 from orchestration.rules.redlines import red_line_digest, red_lines_in
 from orchestration.rules.scoring import Score, score
@@ -74,7 +75,7 @@ def _queue_executors(work: Work, tasks: Sequence[Task]) -> list[Assignment]:
         rows.append(build_assignment(work, task, Seat.EXECUTOR, policy, backend=name, input={}))
     if not rows:
         return []
-    Assignment.objects.bulk_create(rows)
+    insert_rows(rows)
     for row in rows:
         record_queued(work, row)
         hint_task(work, row.task)
@@ -92,7 +93,7 @@ def _meets_red_line(work: Work, task: Task) -> bool:
     matches = red_lines_in(task_texts(task), task.project.policy)
     if not matches:
         return False
-    digest = red_line_digest(task_texts(task))
+    digest = red_line_digest(task_texts(task), task.project.policy)
     if digest in task.approved_digests:
         return False
     task.asked_from = TaskStatus.PENDING.value
@@ -135,7 +136,7 @@ def _assess(work: Work, task: Task) -> bool:
         if not waiting.exists():
             queue_assignment(work, task, Seat.SCORER, policy, input={"text": text})
         return False
-    apply_score(work, task, score(text, policy), backend=backend.name)
+    apply_score(work, task, score(text, policy, depth=task.depth), backend=backend.name)
     return True
 
 
@@ -183,6 +184,7 @@ def apply_score(
 
     At depth 3 a complex task takes the light plan: nothing may be planned below it.
     """
+    scored = result.as_json()
     Assessment.objects.create(
         task=task,
         stage="S1",
@@ -190,8 +192,8 @@ def apply_score(
         agent_id=agent_id,
         outcome=result.route.value,
         trigger=trigger,
-        dimensions=result.dimensions,
-        evidence=result.evidence,
+        dimensions=scored["dimensions"],
+        evidence=scored["evidence"],
         total=result.total,
         rationale=result.rationale,
         created_at=work.now,
@@ -209,7 +211,11 @@ def apply_score(
         subject=f"task:{task.pk}",
         project_id=task.project_id,
         task_id=task.pk,
-        after={"total": result.total, "route": route.value, "dimensions": result.dimensions},
+        after={
+            "total": result.total,
+            "route": route.value,
+            "dimensions": scored["dimensions"],
+        },
         why=trigger,
     )
 

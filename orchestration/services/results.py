@@ -28,7 +28,7 @@ from orchestration.seats.registry import EXTERNAL
 from orchestration.services.completion import check_planned
 from orchestration.services.execution import HandIn, record_executor
 from orchestration.services.fixes import record_fix, record_proposal
-from orchestration.services.lookups import lock_project, lock_task
+from orchestration.services.lookups import lock_project
 from orchestration.services.moves import move_assignment
 from orchestration.services.outputs import (
     add_comment,
@@ -61,12 +61,6 @@ class WorkerResult:
     hand_in: HandIn | None = None
     evidence: Evidence | None = None
     fix: Mapping[str, Any] | None = None
-
-
-def lock_for_result(assignment: Assignment) -> Task | None:
-    """Lock the parent of an assignment's task, before the task: a finisher may close its phase."""
-    parent_id = Task.objects.values_list("parent_id", flat=True).get(pk=assignment.task_id)
-    return lock_task(parent_id) if parent_id is not None else None
 
 
 def record_worker_result(
@@ -175,7 +169,7 @@ def _record_score(
 ) -> list[Assignment]:
     if task.status != TaskStatus.PENDING or task.is_assessed:
         return []
-    result = parse_external_score(dict(document), task.project.policy)
+    result = parse_external_score(dict(document), task.project.policy, depth=task.depth)
     apply_score(work, task, result, backend=backend, agent_id=agent_id)
     work.flush()
     ready = make_ready(work, [task])

@@ -12,6 +12,8 @@ from typing import Any
 
 from orchestration.contracts.results import QaResult
 from orchestration.models import Assignment, Defect, Output, QAReview, Task
+from orchestration.models.rows import insert_rows
+from orchestration.models.statements import has_defects
 from orchestration.seats.registry import EXTERNAL
 from orchestration.services.artifacts import lock_artifacts
 from orchestration.services.assignments import queue_assignment
@@ -116,7 +118,7 @@ def record_review(
     Locks: expects parent and task locked.
     """
     verdict = "fail" if found else "pass"
-    review = QAReview.objects.create(
+    review = QAReview(
         task=task,
         attempt=task.attempt,
         fix_round=task.fix_round,
@@ -127,6 +129,7 @@ def record_review(
         low_defects=low_defects,
         created_at=work.now,
     )
+    insert_rows([review])
     work.record(
         f"review.{verdict}",
         subject=f"review:{review.pk}",
@@ -154,7 +157,7 @@ def continue_review(
 
     Locks: expects parent and task locked.
     """
-    defects = list(task.defects.filter(status__in=[state.value for state in DEFECT_UNFINISHED]))
+    defects = _unfinished_defects(task)
     if defects:
         return take_next_step(work, task, defects)
     rows = list(outputs) if outputs is not None else newest_outputs(task)
@@ -171,9 +174,17 @@ def continue_review(
     return complete_task(work, task, parent)
 
 
+def _unfinished_defects(task: Task) -> list[Defect]:
+    """The defects a task still has to see through; most steps never had one."""
+    if not has_defects(task.pk):
+        return []
+    unfinished = [state.value for state in DEFECT_UNFINISHED]
+    return list(task.defects.filter(status__in=unfinished).order_by("pk"))
+
+
 def _exceptions(task: Task) -> str:
     """Name the defects of this attempt that were accepted as they are."""
-    if not task.fix_round and not task.defects.exists():
+    if not has_defects(task.pk):
         return ""
     rows = task.defects.filter(status=DefectStatus.ACCEPTED_AS_IS.value).order_by("pk")
     return "; ".join(f"{row.severity}: {row.title}" for row in rows)

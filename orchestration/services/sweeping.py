@@ -21,10 +21,9 @@ from orchestration.services.completion import check_planned
 from orchestration.services.decisions import Verdict, decide_decision
 from orchestration.services.failures import end_without_result, reclaim
 from orchestration.services.inbox import withdraw_decision
-from orchestration.services.lookups import lock_assignment, lock_project, lock_task
+from orchestration.services.lookups import lock_for_result, lock_project, lock_task
 from orchestration.services.loop import settle_ending
 from orchestration.services.readiness import make_ready, start_roots
-from orchestration.services.results import lock_for_result
 from orchestration.services.retrying import retry_on_deadlock
 from orchestration.services.work import SYSTEM, Actor, locked, unit_of_work
 from orchestration.states import (
@@ -90,9 +89,7 @@ def _reclaim(assignment_id: int, *, why: str, even_unexpired: bool = False) -> b
     if not _old_group_is_dead(group):
         return False
     with unit_of_work(SYSTEM) as work:
-        row = Assignment.objects.get(pk=assignment_id)
-        lock_for_result(row)
-        row = lock_assignment(assignment_id)
+        row = lock_for_result(Assignment.objects.select_related("task").get(pk=assignment_id))
         ended = row.lease_expires_at is not None and row.lease_expires_at < work.now
         if row.status != AssignmentStatus.LEASED or not (ended or even_unexpired):
             return False
@@ -130,9 +127,7 @@ def end_overdue_assignments() -> int:
 @retry_on_deadlock
 def _end_overdue(assignment_id: int) -> bool:
     with unit_of_work(SYSTEM) as work:
-        row = Assignment.objects.get(pk=assignment_id)
-        lock_for_result(row)
-        row = lock_assignment(assignment_id)
+        row = lock_for_result(Assignment.objects.select_related("task").get(pk=assignment_id))
         if row.status != AssignmentStatus.LEASED or row.is_clock_stopped:
             return False
         end_without_result(

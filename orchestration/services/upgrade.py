@@ -27,7 +27,7 @@ def run_record(task: Task, *, failures: int | None = None) -> RunRecord:
     """What happened while the task ran, as the re-score reads it."""
     return RunRecord(
         actual_steps=task.actual_steps,
-        estimated_steps=task.estimated_steps or 0,
+        estimated_steps=task.estimated_steps or 1,
         failure_count=task.tries if failures is None else failures,
         unexpected_blockers=task.unexpected_blockers,
         reported_domains=tuple(task.reported_domains),
@@ -51,7 +51,7 @@ def upgrade_if_due(work: Work, task: Task, *, failures: int | None = None) -> bo
     trigger = upgrade_due(record, policy)
     if trigger is None:
         return False
-    result = rescore(assessed_text(task), record, policy)
+    result = rescore(assessed_text(task), record, policy, depth=task.depth)
     apply_score(work, task, result, backend="rules", trigger=trigger)
     if result.route is not Route.THREE_STEP:
         return False

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from orchestration.models import Output, Task, Verification
+from orchestration.models.rows import insert_rows
 from orchestration.seats.commands import NO_SANDBOX
 from orchestration.services.work import Work
 from orchestration.states import CommentType, Complexity, LayerOutcome
@@ -120,7 +121,7 @@ def record_layers(
     work: Work, task: Task, layers: Sequence[Layer], output: Output | None = None
 ) -> None:
     """Store the outcome of the layers, one row each, and one event for all."""
-    Verification.objects.bulk_create([_row(work, task, layer, output) for layer in layers])
+    insert_rows([_row(work, task, layer, output) for layer in layers])
     work.record(
         "verification.recorded",
         subject=f"task:{task.pk}",

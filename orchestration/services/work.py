@@ -7,7 +7,6 @@ bulk INSERT. Hints and wake-ups go out after commit only.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,10 +20,7 @@ from orchestration.broadcast import publisher
 from orchestration.contracts.hints import Hint
 from orchestration.enqueue import wake_workers
 from orchestration.models import AuditEvent
-
-# SQLite's busy handler starves under several writers (worst waits of seconds), so the threads of
-# one process take turns on this lock instead.
-_sqlite_writer = threading.RLock()
+from orchestration.models.rows import insert_rows, update_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +102,10 @@ class Work:
     def flush(self) -> None:
         """Write what was collected so far: changed fields, then events."""
         for row, fields in self._dirty.values():
-            row.save(update_fields=sorted(fields))
+            update_row(row, fields)
         self._dirty.clear()
         if self.events:
-            AuditEvent.objects.bulk_create(self.events)
+            insert_rows(self.events)
             self.events = []
 
 
@@ -117,10 +113,10 @@ class Work:
 def unit_of_work(actor: Actor) -> Iterator[Work]:
     """Open a transaction and write everything collected in it at its end.
 
-    Locks: on SQLite the process's writer lock, outermost. Hints and wake-ups go out after commit
-    and never undo or fail committed work.
+    Locks: on SQLite the process's writer lock, taken by the database backend. Hints and wake-ups
+    go out after commit and never undo or fail committed work.
     """
-    with _one_writer(), transaction.atomic():
+    with transaction.atomic():
         work = Work(actor)
         yield work
         work.flush()
@@ -133,15 +129,6 @@ def unit_of_work(actor: Actor) -> Iterator[Work]:
 
         if hints or wakes:
             transaction.on_commit(announce, robust=True)
-
-
-@contextmanager
-def _one_writer() -> Iterator[None]:
-    if connection.vendor != "sqlite" or connection.in_atomic_block:
-        yield
-        return
-    with _sqlite_writer:
-        yield
 
 
 def locked(queryset: models.QuerySet[Any], *, skip: bool = False) -> models.QuerySet[Any]:

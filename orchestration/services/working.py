@@ -19,13 +19,9 @@ from orchestration.seats.registry import backends, worker_backends
 from orchestration.services.assignments import Slot, claim_next, lease
 from orchestration.services.execution import HandIn, start_work
 from orchestration.services.failures import end_without_result, requeue_or_fail
-from orchestration.services.lookups import lock_assignment
+from orchestration.services.lookups import lock_for_result
 from orchestration.services.outputs import read_output
-from orchestration.services.results import (
-    WorkerResult,
-    lock_for_result,
-    record_worker_result,
-)
+from orchestration.services.results import WorkerResult, record_worker_result
 from orchestration.services.retrying import retry_on_deadlock
 from orchestration.services.verification import Evidence
 from orchestration.services.work import SYSTEM, Work, unit_of_work
@@ -131,15 +127,11 @@ def record(
 ) -> Assignment | None:
     """Record a result if the lease is still ours, and take a successor in the same transaction."""
     with unit_of_work(SYSTEM) as work:
-        parent = lock_for_result(held)
-        row = _still_ours(held)
-        if row is None:
+        row = lock_for_result(held)
+        if not _is_ours(row, held):
             logger.warning("result of assignment %s came under an old token", held.pk)
             return None
-        if parent is not None:
-            row.task.parent = parent
-            parent.project = row.task.project
-        ready = record_worker_result(work, row, parent, result)
+        ready = record_worker_result(work, row, row.task.parent, result)
         work.flush()
         if not take_next:
             work.wake()
@@ -150,10 +142,8 @@ def record(
     return following
 
 
-def _still_ours(held: Assignment) -> Assignment | None:
-    row = lock_assignment(held.pk)
-    ours = row.status == AssignmentStatus.LEASED and row.token == held.token
-    return row if ours else None
+def _is_ours(row: Assignment, held: Assignment) -> bool:
+    return row.status == AssignmentStatus.LEASED and row.token == held.token
 
 
 def take(work: Work, slot: Slot, ready: Sequence[Assignment], finished: Task) -> Assignment | None:
@@ -176,9 +166,8 @@ def take(work: Work, slot: Slot, ready: Sequence[Assignment], finished: Task) ->
 def give_back(held: Assignment, *, why: str, is_transient: bool) -> None:
     """Return an assignment without a result: stopped by us, timed out, or its backend broke."""
     with unit_of_work(SYSTEM) as work:
-        lock_for_result(held)
-        row = _still_ours(held)
-        if row is None:
+        row = lock_for_result(held)
+        if not _is_ours(row, held):
             return
         if why == "timeout":
             end_without_result(

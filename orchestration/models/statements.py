@@ -1,0 +1,171 @@
+# ruff: noqa: S608  # the interpolated parts are table names and placeholders, never values
+"""The engine's few hand-written statements, all in one place.
+
+Each is one that every step of every run executes; the rest of the code speaks ORM. They run on
+SQLite and PostgreSQL alike; where they lock, they lock in id order.
+Source: docs/decisions/0003-unit-of-work.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from django.db import connection
+
+from orchestration.models.artifacts import Artifact, ArtifactRead
+from orchestration.models.assignments import Assignment
+from orchestration.models.projects import Project
+from orchestration.models.reviews import Defect
+from orchestration.models.rows import datetime_parameter, execute, fetch_rows, fetch_values
+from orchestration.models.tasks import Task, TaskDependency
+from orchestration.states import (
+    TASK_HOLDS_SLOT,
+    TASK_TERMINAL,
+    AssignmentStatus,
+    ProjectStatus,
+    Seat,
+    TaskStatus,
+)
+
+TASK = Task._meta.db_table
+EDGE = TaskDependency._meta.db_table
+BLOCKER = Task.blocked_by.through._meta.db_table
+ASSIGNMENT = Assignment._meta.db_table
+PROJECT = Project._meta.db_table
+ARTIFACT = Artifact._meta.db_table
+READ = ArtifactRead._meta.db_table
+DEFECT = Defect._meta.db_table
+
+OPEN_STATES = tuple(state.value for state in TaskStatus if state not in TASK_TERMINAL)
+SLOT_STATES = tuple(sorted(state.value for state in TASK_HOLDS_SLOT))
+
+
+def _marks(values: Sequence[object]) -> str:
+    return ", ".join(["%s"] * len(values))
+
+
+def close_dependencies(task_id: int) -> bool:
+    """Take one off the counters of a finished task's dependents; say whether any has none left.
+
+    Locks: the dependents, in id order, so that two finishers cannot deadlock.
+    """
+    dependents = f"SELECT task_id FROM {EDGE} WHERE requires_id = %s"
+    if connection.features.has_select_for_update:
+        dependents = (
+            f"SELECT id FROM {TASK} WHERE id IN ({dependents}) ORDER BY id FOR NO KEY UPDATE"
+        )
+    left = fetch_values(
+        f"UPDATE {TASK} SET remaining_dependencies = remaining_dependencies - 1 "
+        f"WHERE id IN ({dependents}) AND remaining_dependencies > 0 "
+        "RETURNING remaining_dependencies",
+        [task_id],
+    )
+    return any(not remaining for (remaining,) in left)
+
+
+def ready_dependents(task_id: int, open_phase: int) -> list[Task]:
+    """Read the pending dependents of a task that wait for nothing more, oldest first."""
+    return fetch_rows(
+        Task,
+        f"id IN (SELECT task_id FROM {EDGE} WHERE requires_id = %s) AND status = %s "
+        "AND remaining_dependencies = 0 AND phase <= %s AND NOT is_superseded ORDER BY id",
+        [task_id, TaskStatus.PENDING.value, open_phase],
+    )
+
+
+def ready_in_phase(parent_id: int, phase: int) -> list[Task]:
+    """Read the pending steps of one phase that wait for nothing more, oldest first."""
+    return fetch_rows(
+        Task,
+        "parent_id = %s AND phase = %s AND status = %s AND remaining_dependencies = 0 "
+        "AND NOT is_superseded ORDER BY id",
+        [parent_id, phase, TaskStatus.PENDING.value],
+    )
+
+
+def phase_has_open_step(parent_id: int, phase: int) -> bool:
+    """Look once into the index whether a phase still has a step that has not ended."""
+    sql = (
+        f"SELECT 1 FROM {TASK} WHERE parent_id = %s AND phase = %s "
+        f"AND status IN ({_marks(OPEN_STATES)}) AND NOT is_superseded LIMIT 1"
+    )
+    return bool(fetch_values(sql, [parent_id, phase, *OPEN_STATES]))
+
+
+def tasks_blocked_by(task_id: int) -> list[int]:
+    """List the ids of tasks that a task blocks, in id order."""
+    sql = f"SELECT from_task_id FROM {BLOCKER} WHERE to_task_id = %s ORDER BY from_task_id"
+    return [found for (found,) in fetch_values(sql, [task_id])]
+
+
+def is_root_ending(root_id: int) -> bool:
+    """Whether a root's attempt is ending, read afresh."""
+    return bool(fetch_values(f"SELECT 1 FROM {TASK} WHERE id = %s AND is_ending", [root_id]))
+
+
+def has_defects(task_id: int) -> bool:
+    """Whether a task ever had a defect; most steps never do."""
+    return bool(fetch_values(f"SELECT 1 FROM {DEFECT} WHERE task_id = %s LIMIT 1", [task_id]))
+
+
+def running_children(parent_id: int) -> int:
+    """Count the leaves of a parent that hold one of its parallel slots."""
+    sql = (
+        f"SELECT COUNT(*) FROM {TASK} WHERE parent_id = %s AND status IN ({_marks(SLOT_STATES)}) "
+        "AND NOT is_planned"
+    )
+    return int(fetch_values(sql, [parent_id, *SLOT_STATES])[0][0])
+
+
+def record_reads(task_id: int, assignment_id: int | None, at: datetime) -> None:
+    """Record that a step read the locked artifacts of the steps it depends on."""
+    execute(
+        f"INSERT INTO {READ} (artifact_id, task_id, assignment_id, created_at) "
+        f"SELECT a.id, %s, %s, %s FROM {EDGE} d JOIN {ARTIFACT} a ON a.task_id = d.requires_id "
+        "WHERE d.task_id = %s ON CONFLICT DO NOTHING",
+        [task_id, assignment_id, datetime_parameter(at), task_id],
+    )
+
+
+def queued_candidates(
+    backends: Sequence[str],
+    now: datetime,
+    *,
+    project_id: int | None = None,
+    parent_id: int | None = None,
+    full_parents: Sequence[int] = (),
+    limit: int,
+) -> list[tuple[int, int, int | None, str]]:
+    """List claimable assignments of active projects, oldest first.
+
+    Shape: (assignment id, task id, parent id, seat). `parent_id` limits it to one plan's steps;
+    executors of `full_parents` are left out.
+    """
+    where = [
+        f"a.status = %s AND a.backend IN ({_marks(backends)})",
+        "(a.not_before IS NULL OR a.not_before <= %s)",
+        "p.status = %s",
+    ]
+    params: list[object] = [
+        AssignmentStatus.QUEUED.value, *backends,
+        datetime_parameter(now), ProjectStatus.ACTIVE.value,
+    ]  # fmt: skip
+    if project_id is not None:
+        where.append("a.project_id = %s")
+        params.append(project_id)
+    if parent_id is not None:
+        where.append("t.parent_id = %s")
+        params.append(parent_id)
+    if full_parents:
+        where.append(
+            f"(t.parent_id IS NULL OR a.seat <> %s OR t.parent_id NOT IN ({_marks(full_parents)}))"
+        )
+        params += [Seat.EXECUTOR.value, *full_parents]
+    rows = fetch_values(
+        f"SELECT a.id, a.task_id, t.parent_id, a.seat FROM {ASSIGNMENT} a "
+        f"JOIN {TASK} t ON t.id = a.task_id JOIN {PROJECT} p ON p.id = a.project_id "
+        f"WHERE {' AND '.join(where)} ORDER BY a.id LIMIT %s",
+        [*params, limit],
+    )
+    return [(row[0], row[1], row[2], row[3]) for row in rows]
