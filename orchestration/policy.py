@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import unicodedata
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from functools import lru_cache
@@ -31,7 +32,7 @@ from orchestration.errors import Fault, PolicyInvalid
 from orchestration.states import DecisionKind, Seat
 
 MAX_WORDS = 500
-MAX_WORD_LENGTH = 80
+MAX_WORD_LENGTH = 200
 GAP_MARK = "…"
 """In a trigger phrase: any text between two parts, as in `先…然后…最后`."""
 
@@ -73,25 +74,22 @@ EXPIRY_OUTCOMES: Mapping[DecisionKind, frozenset[str]] = MappingProxyType(
         DecisionKind.HIGH_NOTICE: frozenset({"acknowledge"}),
     }
 )
-"""Verdicts a named policy may give when a decision expires.
-
-Missing on purpose: consent where only a human may give it (a medium defect, the third failure, a
-final review, an overridden audit, a task that waits for a human, a safe stop), and verdicts that
-need words or a number nobody typed.
+"""Verdicts a named policy may give when a decision expires. Missing on purpose: consent that only a
+human may give, and verdicts that need words or a number nobody typed.
 """
 
 
 def _strict_text(value: str) -> str:
-    """Refuse blank text; keep the rest as written."""
-    if not value.strip():
+    """Refuse text without a letter, a digit or a symbol; keep the rest as written."""
+    if not any(unicodedata.category(character)[0] in "LNPS" for character in value):
         raise ValueError("must not be blank")
     return value.strip()
 
 
 def _phrase(value: str) -> str:
-    """Refuse a trigger phrase that is only a gap, or whose gap has nothing on one side."""
+    """Refuse a trigger phrase that has nothing but marks on one side of a gap."""
     text = _strict_text(value.replace("...", GAP_MARK))
-    if not all(part.strip() for part in text.split(GAP_MARK)):
+    if not all(any(map(str.isalnum, part)) for part in text.split(GAP_MARK)):
         raise ValueError(f"{GAP_MARK} must stand between two parts")
     return text
 
@@ -118,7 +116,6 @@ CountOrZero = Annotated[int, Field(strict=True, ge=0, le=1_000_000)]
 Seconds = Annotated[int, Field(strict=True, ge=1, le=366 * 86_400)]
 TimeoutByDepth = Annotated[tuple[Seconds, ...], Field(min_length=4, max_length=4)]
 Bytes = Annotated[int, Field(strict=True, ge=1_024, le=1 << 40)]
-Switch = Annotated[bool, Field(strict=True)]
 Word = Annotated[str, Field(strict=True, max_length=MAX_WORD_LENGTH), AfterValidator(_strict_text)]
 Phrase = Annotated[str, Field(strict=True, max_length=MAX_WORD_LENGTH), AfterValidator(_phrase)]
 Words = Annotated[tuple[Word, ...], Field(max_length=MAX_WORDS)]
@@ -222,7 +219,7 @@ class Triggers(Section):
 
     Shape: a word with Chinese characters matches anywhere; any other matches between word
     boundaries, verbs and nouns inflected too. In phrases `…` stands for any text between two
-    parts, `a|b` for one of several words, and `-rf` for those flags of a command in any order.
+    parts; what else red lines may hold is told in rules/redlines.py.
     """
 
     intent_verbs: Words = trigger_words.INTENT_VERBS
@@ -298,7 +295,7 @@ class Notifications(Section):
 class WorkflowSwitches(Section):
     """Switches of the workflows."""
 
-    subcoding_may_spawn: Switch = True
+    subcoding_may_spawn: Annotated[bool, Field(strict=True)] = True
 
 
 class Policy(Section):
@@ -330,7 +327,7 @@ class Policy(Section):
 
         Errors: PolicyInvalid as `parse`.
         """
-        return Policy.parse(_deep_merge(self.document(), _plain(patch)))
+        return Policy.parse(merge_documents(self.document(), _plain(patch)))
 
     def document(self) -> dict[str, Any]:
         """Return the whole policy as JSON values."""
@@ -361,13 +358,13 @@ def _plain(document: object) -> dict[str, Any]:
     return {str(key): value for key, value in document.items()}
 
 
-def _deep_merge(base: dict[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
+def merge_documents(base: dict[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
     """Merge objects key by key; anything else in the patch replaces what was there."""
     merged = dict(base)
     for key, value in patch.items():
         standing = merged.get(key)
         if isinstance(standing, dict) and isinstance(value, Mapping):
-            merged[key] = _deep_merge(standing, value)
+            merged[key] = merge_documents(standing, value)
         else:
             merged[key] = value
     return merged
@@ -380,7 +377,7 @@ def _invalid(error: ValidationError) -> PolicyInvalid:
         message = "unknown key" if found["type"] == "extra_forbidden" else found["msg"]
         path = ".".join(str(part) for part in found["loc"])
         faults.append(Fault(path=path, message=message.removeprefix("Value error, ")))
-    named = "; ".join(f"{fault['path']}: {fault['message']}" for fault in faults[:20])
+    named = "; ".join(f"{fault['path']}: {fault['message']}" for fault in faults[:9])
     return PolicyInvalid(f"The policy has {len(faults)} fault(s): {named}", errors=faults)
 
 

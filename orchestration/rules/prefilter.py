@@ -16,17 +16,9 @@ from operator import itemgetter
 from typing import Any, Literal
 
 from orchestration.policy import GAP_MARK, Policy, Thresholds, Triggers
-from orchestration.rules.phrases import (
-    MAX_HITS,
-    Folded,
-    GapPhrases,
-    Hit,
-    Inflection,
-    Signal,
-    Term,
-    Vocabulary,
-)
+from orchestration.rules.phrases import MAX_HITS, Folded, GapPhrases, Signal
 from orchestration.rules.shape import shape_signals
+from orchestration.rules.vocabulary import Hit, Inflection, Term, Vocabulary
 from orchestration.rules.whitelist import MAX_LENGTH, MessageKind, Whitelist
 
 __all__ = ["MessageKind", "Prefilter", "PrefilterResult", "Signal", "compile_triggers", "prefilter"]
@@ -122,7 +114,7 @@ class Prefilter:
         signals: list[Signal] = []
         counts: dict[str, int] = {}
         if kind is None:
-            signals, counts, has_verb = self._signals(folded, stripped)
+            signals, counts, has_verb = self.signals(folded, stripped)
             if is_short:
                 kind = self._short_kind(stripped, counts, has_verb=has_verb)
         outcome: Literal["direct", "assess"] = "direct"
@@ -147,7 +139,7 @@ class Prefilter:
         )
         return question or self._whitelist.instruction(text, has_steps="multi_step" in counts)
 
-    def _signals(self, folded: Folded, stripped: str) -> tuple[list[Signal], dict[str, int], bool]:
+    def signals(self, folded: Folded, stripped: str) -> tuple[list[Signal], dict[str, int], bool]:
         """Find every signal; also say whether there is any verb of work."""
         text = folded.text
         if len(text) <= VERB_SCAN_LENGTH:
@@ -210,12 +202,27 @@ _compiled: dict[int, tuple[Policy, Prefilter]] = {}
 """By identity of a policy that the entry keeps alive: hashing all words costs as much as S0."""
 
 
-def prefilter(text: str, policy: Policy) -> PrefilterResult:
-    """Run S0 on one message."""
+def _compiled_for(policy: Policy) -> Prefilter:
+    """Return the compiled words of a policy."""
     entry = _compiled.get(id(policy))
     if entry is None or entry[0] is not policy:
         if len(_compiled) >= _KEPT:
             _compiled.clear()
         entry = (policy, compile_triggers(policy.triggers, policy.thresholds))
         _compiled[id(policy)] = entry
-    return entry[1].run(text)
+    return entry[1]
+
+
+def prefilter(text: str, policy: Policy) -> PrefilterResult:
+    """Run S0 on one message."""
+    return _compiled_for(policy).run(text)
+
+
+def find_signals(text: str, policy: Policy) -> tuple[list[Signal], dict[str, int]]:
+    """Find the signals of a text whether or not it is on the whitelist.
+
+    Shape: signals by offset, at most 100 a kind, and the count of each kind.
+    """
+    folded = Folded(text)
+    signals, counts, _ = _compiled_for(policy).signals(folded, folded.text.strip())
+    return signals, counts

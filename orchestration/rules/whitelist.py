@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from enum import StrEnum
 
 from orchestration.policy import Triggers
-from orchestration.rules.phrases import normal_spacing, trie_pattern, verb_forms
+from orchestration.rules.phrases import Folded, normal_spacing
+from orchestration.rules.vocabulary import trie_pattern, verb_forms
 
 MAX_LENGTH = 200
 """Characters. A longer message is never small talk, a plain question or a simple instruction."""
@@ -56,7 +57,8 @@ _ALWAYS_JOINS = (
 
 def _alternatives(words: Iterable[str]) -> str:
     """Write words as alternatives, the longest first, English ones up to a boundary."""
-    ordered = sorted({normal_spacing(word.lower()) for word in words}, key=len, reverse=True)
+    folded = {normal_spacing(Folded(word).text) for word in words} - {""}
+    ordered = sorted(folded, key=len, reverse=True)
     return "|".join(
         re.escape(word).replace(r"\ ", r"\s+") + (r"(?![a-z0-9_'])" if word.isascii() else "")
         for word in ordered
