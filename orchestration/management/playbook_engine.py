@@ -1,0 +1,114 @@
+"""The engine a followed playbook runs on: ours, with or without its pages, or a server's."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from django.conf import settings
+from django.db import connections
+
+from config.datadir import holder_of
+from config.embedded import AddressTaken, Embedded, address_of, listen
+from config.workers import BeatThread, WorkerGroup
+from orchestration.management.following import Follower, Standing
+from orchestration.services.audit import seal_events
+
+POLL_SECONDS = 0.2
+SURE_AFTER_POLLS = 5
+"""Between two transactions of a run nothing may be live for a moment; that is no waiting."""
+GRACE_SECONDS = 4.0
+ENDS = frozenset({Standing.DONE, Standing.FAILED})
+
+
+class ServerEnded(Exception):
+    """The server that did the work is gone."""
+
+
+@dataclass(slots=True)
+class Watch:
+    """Poll a follower until its root has ended, or waits where nobody is waited for."""
+
+    follower: Follower
+    may_wait: bool
+    stop: threading.Event = field(default_factory=threading.Event)
+    standing: Standing = Standing.RUNNING
+
+    def run(self, check: Callable[[], None] = lambda: None) -> Standing:
+        """Follow. `check` is called between two looks and may raise to give up."""
+        waited = 0
+        while not self.stop.is_set():
+            self.standing = self.follower.poll()
+            waited = waited + 1 if self.standing is Standing.WAITING else 0
+            if self.standing in ENDS or (waited >= SURE_AFTER_POLLS and not self.may_wait):
+                break
+            check()
+            self.stop.wait(POLL_SECONDS)
+        return self.standing
+
+
+def follow_server(watch: Watch) -> Standing:
+    """Follow work that a server does. Errors: ServerEnded when it is gone before the work is."""
+    return watch.run(_require_server)
+
+
+def _require_server() -> None:
+    if not settings.REDIS_URL and holder_of(settings.COUNTERSIGN_DATA_DIR) is None:
+        raise ServerEnded
+
+
+def follow_with_workers(watch: Watch) -> tuple[Standing, bool]:
+    """Work here, without pages. Shape: how the root stands, whether every job ended by itself."""
+    workers, beat = WorkerGroup(concurrency=settings.COUNTERSIGN_CONCURRENCY), BeatThread()
+    workers.start()
+    beat.start()
+    try:
+        standing = watch.run()
+    finally:
+        beat.ask_to_stop()
+        workers.ask_to_stop()
+        is_clean = workers.wait_until_stopped(GRACE_SECONDS)
+        seal_events()
+    return standing, is_clean
+
+
+class PagedEngine:
+    """Our own engine with its pages, so that Sir can decide while the playbook waits for him."""
+
+    def __init__(self) -> None:
+        try:
+            self._listener = listen(settings.HOST, settings.PORT)
+        except AddressTaken:
+            self._listener = listen(settings.HOST, 0)
+        self.url = address_of(self._listener)
+
+    def follow(self, watch: Watch) -> tuple[Standing, bool]:
+        """Serve and work till the watch ends or a signal comes. Shape: as `follow_with_workers`."""
+        server = Embedded(
+            self._listener, concurrency=settings.COUNTERSIGN_CONCURRENCY, is_web_only=False
+        )
+        broken: list[BaseException] = []
+
+        def look() -> None:
+            try:
+                watch.run()
+            except BaseException as error:  # noqa: BLE001  # raised again in the main thread
+                broken.append(error)
+            finally:
+                connections.close_all()
+                server.server.should_exit = True
+
+        thread = threading.Thread(target=look, name="follow", daemon=True)
+        thread.start()
+        is_clean = server.run()
+        watch.stop.set()
+        thread.join(GRACE_SECONDS)
+        seal_events()
+        if broken:
+            raise broken[0]
+        return watch.standing, is_clean
+
+    def close(self) -> None:
+        """Give the address back when nothing was served."""
+        self._listener.close()
