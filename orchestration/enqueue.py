@@ -17,6 +17,7 @@ JOB_NAMES = (WORK_JOB, SWEEP_JOB, SEAL_JOB, CANARY_JOB)
 AGENTS_QUEUE = "agents"
 CONTROL_QUEUE = "control"
 WAKE_EXPIRES_SECONDS = 60
+BROKER_SECONDS = 2
 
 
 def wake_workers(count: int) -> bool:
@@ -35,5 +36,15 @@ def wake_workers(count: int) -> bool:
             )
     except (OperationalError, OSError):
         logger.warning("broker did not take a wake-up; the sweeper will repeat it")
+        return False
+    return True
+
+
+def broker_answers() -> bool:
+    """Whether the broker takes a connection. Units: waits at most BROKER_SECONDS."""
+    try:
+        with current_app.connection_for_write(connect_timeout=BROKER_SECONDS) as connection:
+            connection.ensure_connection(max_retries=1, interval_start=0, timeout=BROKER_SECONDS)
+    except (OperationalError, OSError):
         return False
     return True

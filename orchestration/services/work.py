@@ -19,16 +19,23 @@ from django.utils import timezone
 from orchestration.broadcast import publisher
 from orchestration.contracts.hints import Hint
 from orchestration.enqueue import wake_workers
-from orchestration.models import AuditEvent
+from orchestration.models import AuditEvent, IdempotencyRecord
 from orchestration.models.rows import insert_rows, update_row
+
+COMMITTED = 0
+"""`status` of a keyed request whose work is committed and whose answer is not stored yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who acts. Shape: `name` is `system`, `agent:NAME`, `human:USERNAME` or `policy:ID`."""
+    """Who acts. Shape: `name` is `system`, `agent:NAME`, `human:USERNAME` or `policy:ID`.
+
+    `record_id` is the IdempotencyRecord of the request, marked by the first commit it causes.
+    """
 
     name: str
     request_id: str = ""
+    record_id: int | None = None
 
     @property
     def is_human(self) -> bool:
@@ -120,6 +127,10 @@ def unit_of_work(actor: Actor) -> Iterator[Work]:
         work = Work(actor)
         yield work
         work.flush()
+        if actor.record_id is not None:
+            IdempotencyRecord.objects.filter(pk=actor.record_id, status__isnull=True).update(
+                status=COMMITTED
+            )
         hints, wakes = list(work.hints.values()), min(work.wakes, settings.COUNTERSIGN_CONCURRENCY)
 
         def announce() -> None:

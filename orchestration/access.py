@@ -1,0 +1,134 @@
+"""The only door from an outside id to an object: what somebody may see, and how to find it.
+
+What is hidden and what does not exist answer alike: NotFound. Whether somebody may *do* a thing to
+what is seen is asked elsewhere.
+Source: DESIGN sections 14 and 16, STYLE section 9 (`visible_x`, `access_x`).
+"""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from typing import TypeVar
+
+from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
+from django.db.models import Model, QuerySet
+
+from orchestration.errors import NotFound
+from orchestration.models import Agent, Artifact, Assignment, Decision, Project, Task
+
+Viewer = Agent | AbstractBaseUser | AnonymousUser
+M = TypeVar("M", bound=Model)
+ROW_ID = re.compile(r"[0-9]{1,18}\Z")
+"""Ids as they come from outside; longer ones fit no column."""
+
+
+class HumanRole(StrEnum):
+    """The two roles of people: groups of this name."""
+
+    SIR = "sir"
+    VIEWER = "viewer"
+
+
+def role_of(viewer: Viewer) -> HumanRole | None:
+    """Return a person's role, the higher of two; None for agents and for people without one."""
+    if not isinstance(viewer, User) or not viewer.is_active:
+        return None
+    known: HumanRole | None | str = getattr(viewer, "_countersign_role", "")
+    if known == "":
+        names = set(viewer.groups.values_list("name", flat=True))
+        known = next((role for role in HumanRole if role.value in names), None)
+        viewer._countersign_role = known  # type: ignore[attr-defined]  # once a request
+    return HumanRole(known) if known is not None else None
+
+
+def row_id(name: str) -> int | None:
+    """Read an outside id, or None when it cannot be one."""
+    return int(name) if ROW_ID.match(name) else None
+
+
+def project_ids_of(agent: Agent) -> frozenset[int] | None:
+    """Return the projects an agent is limited to, or None when it is not limited."""
+    known: frozenset[int] | None = getattr(agent, "_countersign_projects", None)
+    if known is None:
+        known = frozenset(agent.projects.values_list("pk", flat=True))
+        agent._countersign_projects = known  # type: ignore[attr-defined]  # once a request
+    return known or None
+
+
+def visible_projects(viewer: Viewer) -> QuerySet[Project]:
+    """List the projects somebody may see: people with a role all, an agent its own."""
+    rows = Project.objects.all()
+    if isinstance(viewer, Agent):
+        limited = project_ids_of(viewer)
+        return rows if limited is None else rows.filter(pk__in=limited)
+    return rows if role_of(viewer) is not None else rows.none()
+
+
+def access_project(viewer: Viewer, name: str) -> Project:
+    """Find a project by id or slug. An id wins over a slug that looks like one.
+
+    Errors: NotFound.
+    """
+    rows = visible_projects(viewer)
+    found_id = row_id(name)
+    found = rows.filter(pk=found_id).first() if found_id is not None else None
+    if found is None:
+        found = rows.filter(slug=name).first()
+    if found is None:
+        raise NotFound("There is no such project.")
+    return found
+
+
+def access_task(project: Project, name: str) -> Task:
+    """Find a task of a visible project by id, readable key (`DEMO-12`) or a root's outside key.
+
+    Errors: NotFound.
+    """
+    rows = Task.objects.select_related("project", "assignee").filter(project=project)
+    found_id = row_id(name)
+    found = rows.filter(pk=found_id).first() if found_id is not None else None
+    if found is None:
+        prefix, _, number_text = name.rpartition("-")
+        number = row_id(number_text)
+        if prefix.upper() == project.key_prefix and number is not None:
+            found = rows.filter(number=number).first()
+    if found is None and name:
+        found = rows.filter(external_key=name, parent__isnull=True).first()
+    if found is None:
+        raise NotFound("There is no such task.")
+    found.project = project
+    return found
+
+
+def access_assignment(viewer: Viewer, name: str) -> Assignment:
+    """Find an assignment in a visible project. Errors: NotFound."""
+    rows = Assignment.objects.select_related("task", "project", "agent")
+    return _found(rows.filter(project__in=visible_projects(viewer)), name, "assignment")
+
+
+def access_artifact(viewer: Viewer, name: str) -> Artifact:
+    """Find a locked artifact in a visible project. Errors: NotFound."""
+    rows = Artifact.objects.select_related("task", "project")
+    return _found(rows.filter(project__in=visible_projects(viewer)), name, "artifact")
+
+
+def visible_decisions(viewer: Viewer) -> QuerySet[Decision]:
+    """List the inbox rows somebody may see. Agents see none: nobody acts for a human."""
+    if role_of(viewer) is None:
+        return Decision.objects.none()
+    return Decision.objects.all()
+
+
+def access_decision(viewer: Viewer, name: str) -> Decision:
+    """Find a row of the inbox. Errors: NotFound."""
+    rows = visible_decisions(viewer).select_related("project", "task", "decided_by", "defect")
+    return _found(rows, name, "decision")
+
+
+def _found(rows: QuerySet[M], name: str, noun: str) -> M:
+    found_id = row_id(name)
+    found = rows.filter(pk=found_id).first() if found_id is not None else None
+    if found is None:
+        raise NotFound(f"There is no such {noun}.")
+    return found
