@@ -19,7 +19,7 @@ from orchestration.rules.dag import assign_phases, definition_hashes
 from orchestration.services.assignments import cancel_live
 from orchestration.services.inbox import open_decision, withdraw_open
 from orchestration.services.lookups import lock_lineage_root
-from orchestration.services.moves import move_task
+from orchestration.services.moves import move_task, void_defects
 from orchestration.services.readiness import make_ready
 from orchestration.services.work import Work, locked
 from orchestration.states import (
@@ -169,6 +169,7 @@ def supersede(work: Work, rows: Sequence[Task]) -> None:
     subtree = [*ids, *descendant_ids(ids)]
     cancel_live(work, subtree, why=SUPERSEDED_REASON)
     withdraw_open(work, subtree, why=SUPERSEDED_REASON)
+    void_defects(work, subtree, why=SUPERSEDED_REASON)
     below = locked(Task.objects.filter(pk__in=subtree).exclude(pk__in=ids)).order_by("pk")
     for row in (*rows, *below):
         row.is_superseded = True

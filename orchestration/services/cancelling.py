@@ -5,21 +5,16 @@ Source: DESIGN section 4 rules 5, 6 and 7.
 
 from __future__ import annotations
 
-from orchestration.models import Defect, Task
+from orchestration.models import Task
 from orchestration.services.assignments import cancel_live
 from orchestration.services.blueprints import descendant_ids, is_satisfied
 from orchestration.services.inbox import withdraw_open
 from orchestration.services.lookups import lineage_root, lock_project
 from orchestration.services.loop import complete_project_if_done, end_attempt
-from orchestration.services.moves import move_defect, move_task
+from orchestration.services.moves import move_task, void_defects
 from orchestration.services.readiness import start_roots
 from orchestration.services.work import Work, locked
-from orchestration.states import (
-    DEFECT_UNFINISHED,
-    TASK_TERMINAL,
-    DefectStatus,
-    TaskStatus,
-)
+from orchestration.states import TASK_TERMINAL, TaskStatus
 
 BY_SIR = "cancelled_by_sir"
 
@@ -56,11 +51,7 @@ def cancel_tree(work: Work, task: Task, *, why: str, reason: str = BY_SIR) -> No
 def _cancel_rows(work: Work, ids: list[int], *, why: str, reason: str) -> None:
     cancel_live(work, ids, why=why or reason)
     withdraw_open(work, ids, why="task cancelled")
-    unfinished = [state.value for state in DEFECT_UNFINISHED]
-    for defect in Defect.objects.select_related("task").filter(
-        task_id__in=ids, status__in=unfinished
-    ):
-        move_defect(work, defect, DefectStatus.VOID, why="task cancelled")
+    void_defects(work, ids, why="task cancelled")
     for row in locked(Task.objects.filter(pk__in=ids)).order_by("pk"):
         if row.status not in TASK_TERMINAL:
             row.assignee = None

@@ -22,6 +22,7 @@ from orchestration.services.verification import Evidence
 from orchestration.services.work import Work
 from orchestration.states import DecisionKind, DecisionStatus, DefectStatus, Seat, Severity
 
+_PROPOSED = frozenset({DefectStatus.AWAITING_SIR.value, DefectStatus.FIX_APPROVED.value})
 _WAITS = frozenset({DefectStatus.AWAITING_SIR.value, DefectStatus.REPROPOSING.value})
 
 
@@ -108,7 +109,9 @@ def pass_gate(work: Work, task: Task, defect: Defect, *, low: str = "accept") ->
     rule = gate(Severity(defect.severity))
     if rule.waits_for_sir:
         move_defect(work, defect, DefectStatus.AWAITING_SIR)
-        ask_about_defect(work, task, defect)
+        # What he rejected is not asked again: `take_next_step` fails the step over it.
+        if not was_rejected(task, defect):
+            ask_about_defect(work, task, defect)
     elif rule.approver is Approver.QA and low == "accept":
         move_defect(work, defect, DefectStatus.ACCEPTED_AS_IS, why="QA accepts a Low defect")
     else:
@@ -210,6 +213,9 @@ def take_next_step(work: Work, task: Task, defects: Sequence[Defect]) -> list[As
 
     One review's approved fixes run as one round, once its Medium items are decided.
     """
+    refused = [row for row in defects if row.status in _PROPOSED and was_rejected(task, row)]
+    if refused:
+        return _refuse(work, task, refused)
     if any(row.status in _WAITS for row in defects):
         return []
     approved = [row for row in defects if row.status == DefectStatus.FIX_APPROVED]
@@ -217,11 +223,18 @@ def take_next_step(work: Work, task: Task, defects: Sequence[Defect]) -> list[As
     if stuck or (approved and _rounds_used_up(task)):
         why = f"{task.fix_round} fix rounds did not clear: {(stuck or approved)[0].title}"
         return fail_leaf(work, task, why=why, failure_class="check_failed", no_more_tries=True)
-    repeated = [row for row in approved if was_rejected(task, row)]
-    if repeated:
-        why = f"the same fix was rejected before: {repeated[0].title}"
-        return fail_leaf(work, task, why=why, failure_class="rejected_by_sir", no_more_tries=True)
     return start_round(work, task, approved) if approved else []
+
+
+def _refuse(work: Work, task: Task, refused: Sequence[Defect]) -> list[Assignment]:
+    """Fail a step whose fix Sir rejected before; nobody is asked again and nothing runs."""
+    why = f"the same fix was rejected before: {refused[0].title}"
+    for row in refused:
+        if row.status == DefectStatus.AWAITING_SIR:
+            row.task = task
+            move_defect(work, row, DefectStatus.REJECTED, why=why)
+    work.flush()
+    return fail_leaf(work, task, why=why, failure_class="rejected_by_sir", no_more_tries=True)
 
 
 def was_rejected(task: Task, defect: Defect) -> bool:

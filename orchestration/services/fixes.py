@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from orchestration.models import Assignment, Defect, Task
-from orchestration.services.defects import ask_about_defect
+from orchestration.services.defects import ask_about_defect, was_rejected
 from orchestration.services.loop import fail_leaf
 from orchestration.services.moves import move_defect
 from orchestration.services.outputs import newest_outputs
@@ -62,11 +62,11 @@ def record_proposal(
 ) -> list[Assignment]:
     """Show a new proposal to Sir as a new item; a proposal he rejected before fails the step."""
     defect = _round(task, [defect_id]).pop()
-    same = (defect.proposed_fix or {}) == dict(proposal)
-    if same:
+    is_same = (defect.proposed_fix or {}) == dict(proposal)
+    defect.proposed_fix = dict(proposal)
+    if is_same or was_rejected(task, defect):
         why = "the fixer proposed the same fix again"
         return fail_leaf(work, task, why=why, failure_class="rejected_by_sir", no_more_tries=True)
-    defect.proposed_fix = dict(proposal)
     work.touch(defect, "proposed_fix")
     move_defect(work, defect, DefectStatus.AWAITING_SIR, why="another fix was proposed")
     work.flush()

@@ -15,7 +15,13 @@ from orchestration.models.statements import is_root_ending
 from orchestration.services.blueprints import descendant_ids
 from orchestration.services.inbox import open_decision, withdraw_open
 from orchestration.services.lookups import lineage_root, lock_project, lock_task
-from orchestration.services.moves import hint_task, move_assignment, move_project, move_task
+from orchestration.services.moves import (
+    hint_task,
+    move_assignment,
+    move_project,
+    move_task,
+    void_defects,
+)
 from orchestration.services.readiness import make_ready, start_roots
 from orchestration.services.upgrade import upgrade_if_due
 from orchestration.services.work import Work, locked
@@ -79,6 +85,8 @@ def fail_leaf(
     task.failure_context = [*task.failure_context, context]
     task.last_outcome = f"failed: {why}"[:300]
     work.touch(task, "tries", "failure_context", "last_outcome")
+    withdraw_open(work, [task.pk], why="the task failed")
+    void_defects(work, [task.pk], why="the task failed")
     move_task(work, task, TaskStatus.FAILED, detail=why, facts={"class": failure_class})
     if not no_more_tries and upgrade_if_due(work, task, failures=task.tries):
         return []
@@ -146,6 +154,7 @@ def conclude_attempt(work: Work, root: Task, tree: Sequence[int]) -> None:
     Steps that wait for Sir are cancelled with their decisions; pending ones stay for the re-plan.
     """
     withdraw_open(work, [root.pk, *tree], why="attempt ended")
+    void_defects(work, tree, why="attempt ended")
     rows = locked(Task.objects.filter(pk__in=tree, is_superseded=False)).order_by("pk")
     for row in rows:
         row.project = root.project

@@ -6,15 +6,16 @@ one audit event in the same unit of work and queues the hint.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from orchestration.models import Assignment, Decision, Defect, Plan, Project, Task
-from orchestration.services.work import Work
+from orchestration.services.work import Work, locked
 from orchestration.states import (
     ASSIGNMENT_MOVES,
     DECISION_MOVES,
     DEFECT_MOVES,
+    DEFECT_UNFINISHED,
     PLAN_MOVES,
     PROJECT_MOVES,
     TASK_MOVES,
@@ -192,6 +193,16 @@ def move_defect(work: Work, defect: Defect, target: DefectStatus, *, why: str = 
         why=why,
     )
     hint_task(work, task)
+
+
+def void_defects(work: Work, task_ids: Iterable[int], *, why: str) -> None:
+    """Void every unfinished defect of tasks that end. Locks: the defects, in id order."""
+    unfinished = [state.value for state in DEFECT_UNFINISHED]
+    rows = Defect.objects.select_related("task").filter(
+        task_id__in=list(task_ids), status__in=unfinished
+    )
+    for defect in locked(rows).order_by("pk"):
+        move_defect(work, defect, DefectStatus.VOID, why=why)
 
 
 def move_decision(work: Work, decision: Decision, target: DecisionStatus, *, why: str = "") -> None:
