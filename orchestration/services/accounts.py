@@ -12,12 +12,10 @@ from django.contrib.auth.models import Group, User
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 
+from orchestration.access import HumanRole
 from orchestration.errors import Conflict, Invalid
 from orchestration.services.work import Actor, unit_of_work
 
-SIR_GROUP = "sir"
-VIEWER_GROUP = "viewer"
-ROLES = (SIR_GROUP, VIEWER_GROUP)
 PASSWORD_BYTES = 12
 
 
@@ -31,8 +29,8 @@ class NewAccount:
 
 def ensure_roles() -> None:
     """Make the two groups where they are missing."""
-    for name in ROLES:
-        Group.objects.get_or_create(name=name)
+    for role in HumanRole:
+        Group.objects.get_or_create(name=role.value)
 
 
 def ensure_sir(*, username: str, password: str, actor: Actor) -> NewAccount | None:
@@ -45,19 +43,17 @@ def ensure_sir(*, username: str, password: str, actor: Actor) -> NewAccount | No
     if User.objects.filter(username=username).exists():
         return None
     try:
-        return create_person(username=username, password=password, role=SIR_GROUP, actor=actor)
+        return create_person(username=username, password=password, role=HumanRole.SIR, actor=actor)
     except Conflict:
         # Another web process of the same installation was first.
         return None
 
 
-def create_person(*, username: str, password: str, role: str, actor: Actor) -> NewAccount:
+def create_person(*, username: str, password: str, role: HumanRole, actor: Actor) -> NewAccount:
     """Create a person's account in one of the two roles.
 
-    Errors: Invalid for a bad name or role; Conflict when the name is taken.
+    Errors: Invalid for a bad name; Conflict when the name is taken.
     """
-    if role not in ROLES:
-        raise Invalid(f"the role is one of {', '.join(ROLES)}, not {role!r}")
     generated = "" if password else secrets.token_urlsafe(PASSWORD_BYTES)
     user = User(username=username)
     user.set_password(password or generated)
@@ -72,11 +68,11 @@ def create_person(*, username: str, password: str, role: str, actor: Actor) -> N
                 user.save()
         except IntegrityError:
             raise Conflict(f"the user {username!r} exists already", code="name_taken") from None
-        user.groups.add(Group.objects.get_or_create(name=role)[0])
+        user.groups.add(Group.objects.get_or_create(name=role.value)[0])
         work.record(
             "account.created",
             subject=f"user:{user.pk}",
             project_id=None,
-            after={"username": username, "role": role},
+            after={"username": username, "role": role.value},
         )
     return NewAccount(user, generated)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from argparse import ArgumentParser
+from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -37,20 +39,24 @@ class Command(BaseCommand):
     def handle(self, *_args: Any, **options: Any) -> None:
         """Serve. Errors: CommandError when the directory or the address is taken."""
         is_web_only = bool(settings.REDIS_URL)
-        lock = DataDirLock(settings.COUNTERSIGN_DATA_DIR)
-        try:
-            if not is_web_only:
-                lock.acquire()
-            listener = listen(options["host"], options["port"])
-        except (DataDirHeld, AddressTaken) as error:
-            raise CommandError(str(error)) from None
-        url = address_of(listener)
-        lock.note(url=url)
-        self._prepare(is_skipped=options["no_prepare"])
-        self._announce(url, is_web_only=is_web_only)
-        server = Embedded(listener, concurrency=options["concurrency"], is_web_only=is_web_only)
-        is_clean = server.run()
-        lock.release()
+        with ExitStack() as stack:
+            lock = DataDirLock(settings.COUNTERSIGN_DATA_DIR)
+            try:
+                if not is_web_only:
+                    lock.acquire()
+                    stack.callback(lock.release)
+                listener = stack.enter_context(listen(options["host"], options["port"]))
+            except (DataDirHeld, AddressTaken) as error:
+                raise CommandError(str(error)) from None
+            url = address_of(listener)
+            lock.note(url=url)
+            self._prepare(is_skipped=options["no_prepare"])
+            is_clean = Embedded(
+                listener,
+                concurrency=options["concurrency"],
+                is_web_only=is_web_only,
+                after_startup=partial(self._announce, url, is_web_only=is_web_only),
+            ).run()
         self._leave(is_clean=is_clean)
 
     def _prepare(self, *, is_skipped: bool) -> None:
