@@ -1,0 +1,22 @@
+"""Filters for text that agents wrote. They carry no rules."""
+
+from __future__ import annotations
+
+from django import template
+from django.utils.safestring import SafeString
+
+from dashboard.richtext import language_of, render_markdown
+
+register = template.Library()
+
+
+@register.filter
+def markdown(text: str | None) -> SafeString:
+    """Render an agent's Markdown as clean HTML."""
+    return render_markdown(text or "")
+
+
+@register.filter
+def lang_of(text: str | None) -> str:
+    """The language of an agent's text, for the `lang` attribute."""
+    return language_of(text or "")

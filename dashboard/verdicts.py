@@ -1,0 +1,338 @@
+"""Words of the inbox: kinds, groups and keys, verdicts, consequences and their full sentences.
+
+Codes come from `orchestration.contracts.options`. A text is chosen by the parameters it finds, so
+a card never shows a gap where a number should stand.
+Source: UI.md sections 5.1 and 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
+
+from dashboard.vocabulary import Label, Role
+from orchestration.states import DecisionKind
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrPromise
+
+
+@dataclass(frozen=True, slots=True)
+class KindWords:
+    """How one kind of decision shows. Keys map a single letter or digit to a verdict."""
+
+    icon: str
+    word: str | StrPromise
+    keys: Mapping[str, str]
+
+
+KINDS: Mapping[DecisionKind, KindWords] = MappingProxyType(
+    {
+        DecisionKind.MEDIUM_DEFECT: KindWords(
+            "bug",
+            _("Medium defect"),
+            {"a": "approve", "c": "request_changes", "s": "accept_as_is", "r": "reject"},
+        ),
+        DecisionKind.FINAL_REVIEW: KindWords(
+            "eye-check",
+            _("Final review"),
+            {"a": "approve", "c": "request_changes", "r": "reject"},
+        ),
+        DecisionKind.COMMAND_APPROVAL: KindWords(
+            "terminal-2", _("Commands"), {"a": "approve", "c": "amend", "r": "reject"}
+        ),
+        DecisionKind.PLAN_REJECTED: KindWords(
+            "file-x", _("Plan rejected"), {"c": "guide", "r": "cancel", "s": "accept"}
+        ),
+        DecisionKind.CLARIFICATION: KindWords(
+            "message-question",
+            _("Clarification"),
+            {"a": "confirmed", "c": "confirmed_with_correction", "r": "rejected"},
+        ),
+        DecisionKind.WAITING_HUMAN: KindWords(
+            "message-question",
+            _("Question"),
+            {"a": "answer", "r": "reject", "4": "abort"},
+        ),
+        DecisionKind.BUDGET_EXCEEDED: KindWords(
+            "coin", _("Over budget"), {"a": "raise", "r": "abort"}
+        ),
+        DecisionKind.HIGH_NOTICE: KindWords("bell-ringing", _("Notice"), {"a": "acknowledge"}),
+        DecisionKind.MAX_RETRIES: KindWords("alert-octagon", _("Max retries"), {}),
+        DecisionKind.SAFE_STOP: KindWords("alert-hexagon", _("Safe stop"), {}),
+    }
+)
+DIGITS_ONLY = frozenset({DecisionKind.MAX_RETRIES, DecisionKind.SAFE_STOP})
+"""Kinds that letters never decide and nobody selects in bulk; they open on their full page."""
+
+GROUPS: Mapping[int, str | StrPromise] = MappingProxyType(
+    {
+        1: _("Stopped projects"),
+        2: _("Medium defects and final reviews"),
+        3: _("Plans and commands"),
+        4: _("Questions"),
+        5: _("Notices, nothing waits"),
+    }
+)
+"""Heads of the inbox by priority, first 1. A group without rows is not shown."""
+MEDIUM_ONLY = _("Medium defects")
+FINAL_ONLY = _("Final reviews")
+
+VERDICT_BUTTONS: Mapping[str, str | StrPromise] = MappingProxyType(
+    {
+        "medium_defect.approve": _("Approve the fix"),
+        "medium_defect.have_it_fixed": _("Have it fixed"),
+        "medium_defect.request_changes": _("Request changes"),
+        "medium_defect.accept_as_is": _("Accept as is"),
+        "medium_defect.reject": _("Reject the step"),
+        "final_review.approve": _("Approve the result"),
+        "final_review.request_changes": _("Request changes"),
+        "final_review.reject": _("Reject the result"),
+        "command_approval.amend": _("Amend the commands"),
+        "command_approval.reject": _("Reject the commands"),
+        "plan_rejected.accept": _("Accept, overriding the audit"),
+        "plan_rejected.guide": _("Guide the planner"),
+        "plan_rejected.cancel": _("Cancel the task"),
+        "clarification.confirmed": _("Confirm"),
+        "clarification.confirmed_with_correction": _("Confirm with a correction"),
+        "clarification.rejected": _("Reject the understanding"),
+        "waiting_human.answer": _("Answer"),
+        "waiting_human.approve": _("Approve"),
+        "waiting_human.reject": _("Reject the request"),
+        "waiting_human.abort": _("Abort the task"),
+        "budget_exceeded.raise": _("Raise the limit"),
+        "budget_exceeded.abort": _("Abort the task"),
+        "high_notice.acknowledge": _("Acknowledge"),
+        "max_retries.retry": _("Retry with guidance"),
+        "max_retries.amend": _("Amend the task"),
+        "max_retries.waive": _("Waive"),
+        "max_retries.abort": _("Abort"),
+        "safe_stop.resume": _("Resume"),
+    }
+)
+SHORT_BUTTONS: Mapping[str, str | StrPromise] = MappingProxyType(
+    {
+        "approve": pgettext_lazy("bar", "Approve"),
+        "request_changes": pgettext_lazy("bar", "Changes"),
+        "reject": pgettext_lazy("bar", "Reject"),
+        "amend": pgettext_lazy("bar", "Amend"),
+        "guide": pgettext_lazy("bar", "Guide"),
+        "cancel": pgettext_lazy("bar", "Cancel"),
+        "accept": pgettext_lazy("bar", "Accept"),
+        "confirmed": pgettext_lazy("bar", "Confirm"),
+        "confirmed_with_correction": pgettext_lazy("bar", "Correct"),
+        "rejected": pgettext_lazy("bar", "Reject"),
+        "answer": pgettext_lazy("bar", "Answer"),
+        "abort": pgettext_lazy("bar", "Abort"),
+        "raise": pgettext_lazy("bar", "Raise"),
+        "acknowledge": pgettext_lazy("bar", "Acknowledge"),
+        "retry": pgettext_lazy("bar", "Retry"),
+        "waive": pgettext_lazy("bar", "Waive"),
+        "resume": pgettext_lazy("bar", "Resume"),
+        "accept_as_is": pgettext_lazy("bar", "As is"),
+    }
+)
+"""Words of the bar on a phone, where a button has a third of the width."""
+
+VERDICT_LABELS: Mapping[str, Label] = MappingProxyType(
+    {
+        "approve": Label("circle-check", pgettext_lazy("verdict", "Approved"), Role.GREEN),
+        "request_changes": Label("pencil", pgettext_lazy("verdict", "Changes requested"), Role.INK),
+        "accept_as_is": Label("lock", pgettext_lazy("verdict", "Accepted as is"), Role.INK),
+        "reject": Label("circle-x", pgettext_lazy("verdict", "Rejected"), Role.RED),
+        "amend": Label("pencil", pgettext_lazy("verdict", "Amended"), Role.INK),
+        "accept": Label("writing-sign", pgettext_lazy("verdict", "Audit overridden"), Role.INK),
+        "guide": Label("message-check", pgettext_lazy("verdict", "Guided"), Role.INK),
+        "cancel": Label("ban", pgettext_lazy("verdict", "Cancelled"), Role.GREY),
+        "confirmed": Label("circle-check", pgettext_lazy("verdict", "Confirmed"), Role.GREEN),
+        "confirmed_with_correction": Label(
+            "pencil", pgettext_lazy("verdict", "Confirmed with a correction"), Role.INK
+        ),
+        "rejected": Label("circle-x", pgettext_lazy("verdict", "Rejected"), Role.RED),
+        "answer": Label("message-check", pgettext_lazy("verdict", "Answered"), Role.GREEN),
+        "abort": Label("ban", pgettext_lazy("verdict", "Aborted"), Role.RED),
+        "raise": Label("coin", pgettext_lazy("verdict", "Limit raised"), Role.INK),
+        "acknowledge": Label("check", pgettext_lazy("verdict", "Acknowledged"), Role.INK),
+        "retry": Label("refresh", pgettext_lazy("verdict", "Retried with guidance"), Role.INK),
+        "waive": Label("writing-sign", pgettext_lazy("verdict", "Waived"), Role.INK),
+        "resume": Label("player-play", pgettext_lazy("verdict", "Resumed"), Role.INK),
+    }
+)
+"""A decided item shows its verdict's own word."""
+
+Texts = Sequence[tuple[tuple[str, ...], "str | StrPromise"]]
+
+COUNTED_BUTTONS: Mapping[str, Texts] = MappingProxyType(
+    {
+        "command_approval.approve": [
+            (("commands",), _("Approve the %(commands)s commands")),
+            ((), _("Approve the commands")),
+        ]
+    }
+)
+
+CONSEQUENCES: Mapping[str, Texts] = MappingProxyType(
+    {
+        "applies_fix": [
+            (("round", "rounds"), _("Applies the patch, round %(round)s/%(rounds)s")),
+            ((), _("Applies the shown fix")),
+        ],
+        "reruns_and_verifies": [((), _("Re-runs, verifies, QA again"))],
+        "locks_on_pass": [
+            (("next_version", "frees"), _("On pass: locks v%(next_version)s, frees %(frees)s")),
+            (("frees",), _("On pass: locks, frees %(frees)s")),
+            ((), _("On pass: locks the result")),
+        ],
+        "fixer_proposes": [((), _("Fixer proposes another"))],
+        "returns_as_new_item": [((), _("Returns as a new item"))],
+        "uses_round": [
+            (("round", "rounds"), _("Uses round %(round)s of %(rounds)s")),
+            ((), _("Uses one fix round")),
+        ],
+        "locks_exception": [
+            (("version",), _("Locks v%(version)s as an exception")),
+            ((), _("Locks it as an exception")),
+        ],
+        "archive_names_it": [((), _("Archive names it"))],
+        "frees_now": [
+            (("frees",), _("Frees %(frees)s tasks now")),
+            ((), _("Frees what waits now")),
+        ],
+        "step_fails": [
+            (("step",), _("%(step)s fails, no more tries")),
+            ((), _("The step fails, no more tries")),
+        ],
+        "root_replans": [
+            (
+                ("root", "next_attempt", "max_attempts"),
+                _("%(root)s re-plans (%(next_attempt)s of %(max_attempts)s)"),
+            ),
+            (("root",), _("%(root)s plans again")),
+            ((), _("The task plans again")),
+        ],
+        "asks_again": [((), _("Asks once more"))],
+        "agent_gets_answer": [((), _("The agent gets your text"))],
+        "task_resumes": [((), _("Work goes on"))],
+        "task_fails": [((), _("The task fails"))],
+        "task_cancelled": [((), _("The task is cancelled"))],
+        "count_reset": [((), _("Attempts start over"))],
+        "replans_with_guidance": [((), _("Plans again with your text"))],
+        "text_changed": [((), _("You edit the task text"))],
+        "done_with_exception": [((), _("Closes without GO"))],
+        "plan_locked_overridden": [((), _("Locks the plan as it is"))],
+        "shown_as_overridden": [((), _("Shown as audit overridden"))],
+        "planner_gets_text": [((), _("The planner gets your text"))],
+        "revisions_start_again": [((), _("Revisions start over"))],
+        "commands_run": [
+            (("commands",), _("%(commands)s commands may run")),
+            ((), _("The commands may run")),
+        ],
+        "plan_back_to_planner": [((), _("The plan goes back"))],
+        "redo_with_text": [((), _("Done again with your text"))],
+        "uses_attempt": [((), _("Uses one attempt"))],
+        "project_resumes": [((), _("The project runs again"))],
+        "nothing_waits": [((), _("Nothing waits for it"))],
+    }
+)
+"""At most 34 Latin or 16 Chinese characters a line, never cut (a test counts them)."""
+
+SENTENCES: Mapping[str, Texts] = MappingProxyType(
+    {
+        "step_fails": [
+            (("step",), _("Step %(step)s fails. It gets no more tries.")),
+            ((), _("The step fails. It gets no more tries.")),
+        ],
+        "root_replans": [
+            (
+                ("root", "next_attempt", "max_attempts"),
+                _(
+                    "Running steps finish, then %(root)s re-plans as attempt "
+                    "%(next_attempt)s of %(max_attempts)s."
+                ),
+            ),
+            ((), _("Running steps finish, then the task plans again.")),
+        ],
+        "task_fails": [((), _("The task fails with your reason."))],
+        "task_cancelled": [
+            (
+                ("root", "frees"),
+                _("Cancels %(root)s and its steps. %(frees)s tasks that need it stay blocked."),
+            ),
+            ((), _("The task and its steps are cancelled. What depends on it stays blocked.")),
+        ],
+        "done_with_exception": [
+            ((), _("Closes the task without GO. The report says PASSED WITH EXCEPTIONS.")),
+        ],
+        "plan_locked_overridden": [
+            ((), _("The plan that failed its audit is locked and its steps start.")),
+        ],
+        "shown_as_overridden": [((), _("It is shown as audit overridden, with your reason."))],
+        "plan_back_to_planner": [((), _("No command runs. The plan goes back for revision."))],
+        "project_resumes": [((), _("The project runs again and held results are applied."))],
+    }
+)
+"""Full sentences for the second question, where the short line leaves something out."""
+LEFT_OUT_OF_DIALOG = frozenset({"asks_again"})
+FINAL_SENTENCE = _("A verdict is final. There is no undo.")
+
+DIALOG_TITLES: Mapping[str, Texts] = MappingProxyType(
+    {
+        "medium_defect.reject": [
+            (("step",), _("Reject step %(step)s?")),
+            ((), _("Reject the step?")),
+        ],
+        "final_review.reject": [((), _("Reject the result?"))],
+        "command_approval.reject": [((), _("Reject the commands?"))],
+        "plan_rejected.accept": [((), _("Accept, overriding the audit?"))],
+        "plan_rejected.cancel": [((), _("Cancel the task?"))],
+        "clarification.rejected": [((), _("Reject the understanding?"))],
+        "waiting_human.reject": [((), _("Reject the request?"))],
+        "waiting_human.abort": [((), _("Abort the task?"))],
+        "budget_exceeded.abort": [((), _("Abort the task?"))],
+        "max_retries.waive": [((), _("Waive?"))],
+        "max_retries.abort": [((), _("Abort?"))],
+        "safe_stop.resume": [((), _("Resume the project?"))],
+    }
+)
+
+
+SAME_AS: Mapping[str, str] = MappingProxyType({"frees": "blocks", "commands": "count"})
+"""Parameters a service may name by another of our words: what an item blocks is what it frees."""
+
+
+def choose_text(texts: Texts, params: Mapping[str, Any]) -> str:
+    """Return the first text whose parameters are all known, filled in.
+
+    Errors: LookupError when no text fits, which a table with a parameterless last line prevents.
+    """
+    known = {name: params[other] for name, other in SAME_AS.items() if other in params}
+    known |= params
+    for needed, text in texts:
+        if all(known.get(name) not in (None, "") for name in needed):
+            return str(text) % known if needed else str(text)
+    raise LookupError("no text fits the parameters")
+
+
+def consequence_text(code: str, params: Mapping[str, Any]) -> str:
+    """The short line under a verdict. Errors: KeyError for a code the table does not have."""
+    return choose_text(CONSEQUENCES[code], params)
+
+
+def consequence_sentence(code: str, params: Mapping[str, Any]) -> str:
+    """The full sentence for the second question, else the short line as a sentence."""
+    if code in SENTENCES:
+        return choose_text(SENTENCES[code], params)
+    return consequence_text(code, params)
+
+
+def button_text(code: str, params: Mapping[str, Any]) -> str:
+    """The words of a verdict's button, with its object. Errors: KeyError for an unknown code."""
+    counted = COUNTED_BUTTONS.get(code)
+    if counted is not None:
+        return choose_text(counted, params)
+    return str(VERDICT_BUTTONS[code])

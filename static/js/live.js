@@ -1,0 +1,82 @@
+// The page's one socket. Hints in, `topic-changed` events out; what was missed is asked for.
+// The socket says {"topic", "version", "position"}; a gap it knows of says {"catch_up": true}.
+const host = document.getElementById("live");
+const POLL_SECONDS = 10;
+const LONGEST_WAIT_SECONDS = 30;
+let socket = null;
+let wait = 0.5;
+let poll = null;
+let position = Number(host?.dataset.position || 0);
+
+function state(name) {
+  document.body.dispatchEvent(new CustomEvent("connection", { detail: { state: name } }));
+}
+
+function hint(detail) {
+  if (detail.position > position) position = detail.position;
+  document.body.dispatchEvent(new CustomEvent("topic-changed", { detail }));
+}
+
+async function catchUp() {
+  const url = host.dataset.changes;
+  if (!url) {
+    document.body.dispatchEvent(new CustomEvent("catch-up"));
+    return true;
+  }
+  const address = new URL(url, location.href);
+  address.searchParams.set("after", position);
+  try {
+    const answer = await fetch(address, { headers: { Accept: "application/json" } });
+    if (!answer.ok || answer.redirected) return false;
+    const changes = await answer.json();
+    if (changes.reset) document.body.dispatchEvent(new CustomEvent("catch-up"));
+    (changes.hints || []).forEach(hint);
+    position = Math.max(position, changes.position || 0);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function pollWhileDown() {
+  if (poll) return;
+  poll = setInterval(async () => {
+    if (await catchUp()) state("polled");
+  }, POLL_SECONDS * 1000);
+}
+
+function connect() {
+  const address = new URL(host.dataset.socket, location.href);
+  address.protocol = location.protocol === "https:" ? "wss:" : "ws:";
+  socket = new WebSocket(address);
+  socket.addEventListener("open", async () => {
+    wait = 0.5;
+    clearInterval(poll);
+    poll = null;
+    state("catching");
+    const mine = socket;
+    await catchUp();
+    if (mine === socket && mine.readyState === WebSocket.OPEN) state("live");
+  });
+  socket.addEventListener("message", (event) => {
+    const message = JSON.parse(event.data);
+    if (message.catch_up) catchUp();
+    if (message.topic) hint(message);
+    document.body.dispatchEvent(new CustomEvent("heard"));
+  });
+  socket.addEventListener("close", (event) => {
+    state("offline");
+    if (event.code === 4401 || event.code === 4403) return;
+    pollWhileDown();
+    setTimeout(connect, wait * 1000 * (0.75 + Math.random() / 2));
+    wait = Math.min(wait * 2, LONGEST_WAIT_SECONDS);
+  });
+}
+
+if (host) {
+  connect();
+  window.addEventListener("online", () => { wait = 0.5; });
+  document.addEventListener("visibilitychange", () => {
+    if (!document.hidden && socket?.readyState === WebSocket.OPEN) catchUp();
+  });
+}

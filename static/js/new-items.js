@@ -1,0 +1,79 @@
+// The inbox list: new rows wait behind "2 new" while the list has focus or the pointer is over it.
+// Counts change at once. A P0 row is put in at once, above what is being read.
+const words = document.getElementById("words")?.dataset;
+let waiting = null;
+
+function list() {
+  return document.querySelector("[data-list][data-list-url]");
+}
+
+function rows(root) {
+  return [...root.querySelectorAll("[data-row]")];
+}
+
+function isBusy(element) {
+  return element.matches(":hover") || element.contains(document.activeElement);
+}
+
+function firstVisible(element) {
+  const top = element.getBoundingClientRect().top;
+  return rows(element).find((row) => row.getBoundingClientRect().bottom > top);
+}
+
+function swap(element, fresh) {
+  const current = element.querySelector(".item.is-current")?.dataset.row;
+  const travelling = rows(element).filter((row) => row.matches(".is-signing, .is-signed, .is-refused, .is-changed"));
+  const anchor = firstVisible(element);
+  const before = anchor?.getBoundingClientRect().top;
+  element.replaceChildren(...fresh.childNodes);
+  travelling.forEach((row) => element.querySelector(`#${CSS.escape(row.id)}`)?.replaceWith(row));
+  const selected = current && element.querySelector(`[data-row="${CSS.escape(current)}"]`);
+  if (selected) {
+    selected.classList.add("is-current");
+    selected.querySelector("a")?.setAttribute("aria-current", "true");
+  }
+  const same = anchor && document.getElementById(anchor.id);
+  if (same) element.scrollTop += same.getBoundingClientRect().top - before;
+  waiting = null;
+  showCount(0);
+}
+
+function showCount(n) {
+  const bar = document.querySelector("[data-new-items]");
+  if (!bar) return;
+  bar.hidden = n === 0;
+  const text = words.newItems.replace("{n}", n);
+  bar.querySelector("[data-new-count]").textContent = text;
+  if (n) document.body.dispatchEvent(new CustomEvent("announce", { bubbles: true, detail: { text } }));
+}
+
+async function refresh() {
+  const element = list();
+  if (!element) return;
+  const answer = await fetch(element.dataset.listUrl, { headers: { "HX-Request": "true" } });
+  if (!answer.ok || answer.redirected) return;
+  const box = document.createElement("template");
+  box.innerHTML = (await answer.text()).trim();
+  const fresh = box.content.querySelector("[data-list]") || box.content;
+  const known = new Set(rows(element).map((row) => row.dataset.row));
+  const added = rows(fresh).filter((row) => !known.has(row.dataset.row));
+  if (!isBusy(element)) {
+    swap(element, fresh);
+    return;
+  }
+  const urgent = added.filter((row) => row.classList.contains("is-p0"));
+  urgent.reverse().forEach((row) => element.querySelector("ul")?.prepend(row.cloneNode(true)));
+  urgent.forEach((row) => document.body.dispatchEvent(new CustomEvent("announce", {
+    bubbles: true, detail: { text: row.querySelector(".row-title").textContent, urgent: true },
+  })));
+  waiting = fresh;
+  showCount(added.length - urgent.length);
+}
+
+document.body.addEventListener("topic-changed", (event) => {
+  if (event.detail.topic === "inbox") refresh();
+});
+document.body.addEventListener("catch-up", refresh);
+document.addEventListener("click", (event) => {
+  if (event.target.closest("[data-new-items]") && waiting) swap(list(), waiting);
+});
