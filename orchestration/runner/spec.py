@@ -122,6 +122,11 @@ def _is_encodable(text: str) -> bool:
 
 
 def _search_path() -> str:
-    """Keep the absolute entries of our PATH; a relative one would search the workspace."""
+    """Keep the entries of our PATH that are of use.
+
+    A relative one would search the workspace; one that we may not enter would make every missing
+    program look like a forbidden one.
+    """
     entries = os.environ.get("PATH", os.defpath).split(os.pathsep)
-    return os.pathsep.join(entry for entry in entries if entry.startswith("/")) or os.defpath
+    usable = (entry for entry in entries if entry.startswith("/") and os.access(entry, os.X_OK))
+    return os.pathsep.join(usable) or os.defpath

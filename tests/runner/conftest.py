@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from orchestration.runner.command import CommandResult, CommandSpec, run_command
+from tests.runner.patch_texts import LINES
 
 PAUSE = threading.Event()
 
@@ -40,6 +41,13 @@ def workspace(tmp_path: Path) -> Path:
     made = tmp_path / "workspace"
     made.mkdir()
     return made
+
+
+@pytest.fixture
+def forty(workspace: Path) -> Path:
+    """Make a workspace with one file of forty lines."""
+    (workspace / "file.txt").write_text(LINES)
+    return workspace
 
 
 @pytest.fixture

@@ -73,7 +73,7 @@ def test_family_of_a_killed_parent_dies_with_it(workspace: Path, number: signal.
         assert all(is_running(pid) for pid in pids)
         parent.send_signal(number)
         parent.wait(10)
-        assert wait_until(lambda: not any(is_running(pid) for pid in pids), seconds=5)
+        assert wait_until(lambda: not any(is_running(pid) for pid in pids), seconds=20)
 
 
 def test_launcher_monitor_and_private_directory_go_too(workspace: Path) -> None:
@@ -86,8 +86,8 @@ def test_launcher_monitor_and_private_directory_go_too(workspace: Path) -> None:
         scratch = Path(parent.stdout.readline().strip())
         assert scratch.is_dir()
         parent.kill()
-        assert wait_until(lambda: not any(is_running(pid) for pid in pids), seconds=5)
-        assert wait_until(lambda: not scratch.exists(), seconds=5)
+        assert wait_until(lambda: not any(is_running(pid) for pid in pids), seconds=20)
+        assert wait_until(lambda: not scratch.exists(), seconds=20)
 
 
 def test_command_at_its_gate_never_runs(workspace: Path) -> None:
@@ -97,7 +97,7 @@ def test_command_at_its_gate_never_runs(workspace: Path) -> None:
         (pgid,) = read_numbers(parent, 1)
         assert is_running(pgid)
         parent.kill()
-        assert wait_until(lambda: not is_running(pgid), seconds=5)
+        assert wait_until(lambda: not is_running(pgid), seconds=20)
     assert not (workspace / "started").exists()
 
 
@@ -113,7 +113,7 @@ run({STUBBORN_FAMILY!r}, on_start=fork_then_wait)
         sibling, *pids = read_numbers(parent, 4)
         parent.kill()
         try:
-            assert wait_until(lambda: not any(is_running(pid) for pid in pids), seconds=5)
+            assert wait_until(lambda: not any(is_running(pid) for pid in pids), seconds=20)
             assert is_running(sibling)
         finally:
             os.kill(sibling, signal.SIGKILL)
@@ -124,7 +124,7 @@ def test_end_of_the_parent_ends_its_launcher(workspace: Path) -> None:
     with parent_process(code, workspace) as parent:
         (launcher,) = read_numbers(parent, 1)
         assert parent.wait(10) == 0
-        assert wait_until(lambda: not is_running(launcher), seconds=5)
+        assert wait_until(lambda: not is_running(launcher), seconds=20)
 
 
 def test_forked_child_uses_a_launcher_of_its_own(workspace: Path) -> None:
