@@ -34,14 +34,26 @@ class AddressTaken(Exception):
 class WebServer(uvicorn.Server):
     """Uvicorn without its own signal handling: `Embedded` stops the whole process in order."""
 
-    def __init__(self, config: uvicorn.Config, *, before_shutdown: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        *,
+        after_startup: Callable[[], None],
+        before_shutdown: Callable[[], None],
+    ) -> None:
         super().__init__(config)
+        self.after_startup = after_startup
         self.before_shutdown = before_shutdown
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Leave the signals alone."""
         yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take requests, then say so."""
+        await super().startup(sockets=sockets)
+        self.after_startup()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Stop the workers' intake first, then let the requests end."""
@@ -76,7 +88,14 @@ def address_of(listener: socket.socket) -> str:
 class Embedded:
     """One server process. Shape: `workers` and `beat` are None when other processes do that."""
 
-    def __init__(self, listener: socket.socket, *, concurrency: int, is_web_only: bool) -> None:
+    def __init__(
+        self,
+        listener: socket.socket,
+        *,
+        concurrency: int,
+        is_web_only: bool,
+        after_startup: Callable[[], None],
+    ) -> None:
         self.listener = listener
         self.workers = None if is_web_only else WorkerGroup(concurrency=concurrency)
         self.beat = None if is_web_only else BeatThread()
@@ -93,6 +112,7 @@ class Embedded:
                 ws_max_size=SOCKET_MESSAGE_BYTES,
                 timeout_graceful_shutdown=GRACEFUL_HTTP_SECONDS,
             ),
+            after_startup=after_startup,
             before_shutdown=self._ask_workers,
         )
 

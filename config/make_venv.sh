@@ -52,7 +52,7 @@ esac
 stamp="$venv/$requirements.stamp"
 if [ "$(cat "$stamp" 2>/dev/null)" != "$wanted" ]; then
     echo "Installing $requirements"
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check \
+    "$venv/bin/python" -m pip install --quiet --quiet --disable-pip-version-check \
         --requirement "$requirements" || fail "pip could not install $requirements"
     echo "$wanted" >"$stamp"
 fi
