@@ -65,7 +65,7 @@ def _select(
 ) -> tuple[str, list[str], list[tuple[int, Convert]]]:
     quote = connection.ops.quote_name
     fields = model._meta.concrete_fields
-    columns = ", ".join(quote(field.column) for field in fields)
+    columns = ", ".join(quote(str(field.column)) for field in fields)
     converters: list[tuple[int, Convert]] = []
     for index, field in enumerate(fields):
         chain = _converters(field)
@@ -125,7 +125,7 @@ def _insert(model: type[models.Model], vendor: str) -> tuple[str, str, list[Conv
     pk = model._meta.pk
     is_auto = isinstance(pk, models.AutoField)
     fields = [one for one in model._meta.concrete_fields if not (is_auto and one is pk)]
-    columns = ", ".join(quote(field.column) for field in fields)
+    columns = ", ".join(quote(str(field.column)) for field in fields)
     marks = f"({', '.join(['%s'] * len(fields))})"
     head = f"INSERT INTO {quote(model._meta.db_table)} ({columns}) VALUES "  # noqa: S608
     return head, marks, [_writer(field) for field in fields], pk.column if is_auto else None
@@ -176,11 +176,12 @@ def _update(
     model: type[models.Model], names: tuple[str, ...], vendor: str
 ) -> tuple[str, list[Convert]]:
     quote = connection.ops.quote_name
-    fields = [model._meta.get_field(name) for name in names]
-    columns = ", ".join(f"{quote(field.column)} = %s" for field in fields)  # type: ignore[union-attr]
-    pk = quote(model._meta.pk.column)
+    known = {field.name: field for field in model._meta.concrete_fields}
+    fields = [known[name] for name in names]
+    columns = ", ".join(f"{quote(str(field.column))} = %s" for field in fields)
+    pk = quote(str(model._meta.pk.column))
     sql = f"UPDATE {quote(model._meta.db_table)} SET {columns} WHERE {pk} = %s"  # noqa: S608
-    return sql, [_writer(field) for field in fields]  # type: ignore[arg-type]
+    return sql, [_writer(field) for field in fields]
 
 
 def fetch_values(sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:

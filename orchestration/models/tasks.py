@@ -62,6 +62,7 @@ class Task(models.Model):
     is_assessed = models.BooleanField(default=False)
     is_planned = models.BooleanField(default=False)
     is_ending = models.BooleanField(default=False)
+    is_replanning = models.BooleanField(default=False)
     is_self_initiated = models.BooleanField(default=False)
     role = models.CharField(max_length=40, blank=True, default="")
 

@@ -111,7 +111,7 @@ def _apply(task: Task, fix: ProposedFix, link: SeatLink, runs: list[Record]) -> 
                 link.log("the patch is already applied\n")
             else:
                 result = apply_patch(workspace, fix.patch)
-                link.log(f"patched {', '.join(result.paths)}\n")
+                link.log(f"patched {', '.join(one.path for one in result.files)}\n")
         except CountersignError as error:
             link.log(f"the patch does not apply: {error.detail}\n")
             return f"the patch does not apply: {error.detail}"

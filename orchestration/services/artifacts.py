@@ -97,7 +97,7 @@ def impact_of(task: Task) -> list[dict[str, object]]:
         frontier = [pk for pk in found.values_list("pk", flat=True).distinct() if pk not in seen]
         seen.update(frontier)
     rows = Task.objects.filter(pk__in=seen).order_by("phase", "pk")
-    listed = [
+    listed: list[dict[str, object]] = [
         {
             "task": str(row.pk),
             "step_key": row.step_key,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from django.db import IntegrityError, connection
+from django.db import IntegrityError, connection, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
@@ -132,6 +132,9 @@ def _unsealed() -> QuerySet[AuditEvent]:
 
 
 def _seal_batch() -> int:
+    newest = AuditEvent.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
+    if newest < floor.current():
+        floor.reset()
     if not _unsealed().exists():
         return 0
     try:
@@ -147,7 +150,8 @@ def _seal_batch() -> int:
     except IntegrityError:
         # Another sealer linked to the same event first; its batch stands, ours comes again.
         return 0
-    floor.advance()
+    # Only what is really committed moves the floor: inside an outer transaction this waits.
+    transaction.on_commit(floor.advance)
     return len(rows)
 
 

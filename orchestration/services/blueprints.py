@@ -266,9 +266,9 @@ def _inherit(
         fields += ["risk_level", "complexity"]
     task.estimated_steps = len(parsed.steps)
     work.touch(task, *fields, "estimated_steps")
-    if root.is_ending:
-        root.is_ending = False
-        work.touch(root, "is_ending")
+    if root.is_replanning:
+        root.is_replanning = False
+        work.touch(root, "is_replanning")
 
 
 def needs_approval(

@@ -87,20 +87,20 @@ def _lock_in_order(decision_id: int) -> Decision:
     found = Decision.objects.filter(pk=decision_id).values_list("project_id", "task_id").first()
     if found is None:
         raise NotFound("There is no such decision.")
-    project_id, task_id = found
-    project: Project = lock_project(project_id)
-    task: Task | None = None
-    if task_id is not None:
-        parent_id = Task.objects.values_list("parent_id", flat=True).get(pk=task_id)
-        parent = lock_task(parent_id) if parent_id is not None else None
-        task = lock_task(task_id)
-        task.project = project
-        if parent is not None:
-            parent.project = project
-            task.parent = parent
-    decision = locked(Decision.objects.filter(pk=decision_id)).get()
+    project: Project = lock_project(found[0])
+    task = _lock_task_in_order(found[1], project) if found[1] else None
+    decision: Decision = locked(Decision.objects.filter(pk=decision_id)).get()
     decision.project, decision.task = project, task
     return decision
+
+
+def _lock_task_in_order(task_id: int, project: Project) -> Task:
+    parent_id = Task.objects.values_list("parent_id", flat=True).get(pk=task_id)
+    parent = lock_task(parent_id, project=project) if parent_id is not None else None
+    task = lock_task(task_id, project=project)
+    if parent is not None:
+        task.parent = parent
+    return task
 
 
 def standing_of(decision: Decision) -> dict[str, Any]:

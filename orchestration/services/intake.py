@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestration.contracts.results import CommentInput
-from orchestration.errors import Conflict, Invalid, TooLarge
+from orchestration.errors import Conflict, Fault, Invalid, TooLarge
 from orchestration.models import Assessment, Project, Task, TaskDependency
 from orchestration.rules.prefilter import PrefilterResult, prefilter
 from orchestration.rules.whitelist import MessageKind
@@ -212,7 +212,7 @@ def _take_route(task: Task, row: NewTask) -> None:
 
 def _link(project: Project, rows: Sequence[NewTask], made: Sequence[Task]) -> None:
     """Write the dependencies between roots; names are keys, external keys or ids."""
-    faults = []
+    faults: list[Fault] = []
     edges: list[TaskDependency] = []
     for row, task in zip(rows, made, strict=True):
         unmet = 0

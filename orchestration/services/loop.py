@@ -10,8 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from django.db.models import Q
+
 from orchestration.models import Assignment, Project, Task
 from orchestration.models.statements import is_root_ending
+from orchestration.seats.registry import EXTERNAL
+from orchestration.services.assignments import cancel_live
 from orchestration.services.blueprints import descendant_ids
 from orchestration.services.inbox import open_decision, withdraw_open
 from orchestration.services.lookups import lineage_root, lock_project, lock_task
@@ -30,6 +34,7 @@ from orchestration.states import (
     AssignmentStatus,
     DecisionKind,
     ProjectStatus,
+    Seat,
     TaskKind,
     TaskStatus,
 )
@@ -121,20 +126,22 @@ def end_attempt(work: Work, root: Task, *, cause: Mapping[str, Any]) -> None:
         work.touch(root, "is_ending", "failure_context")
     work.flush()
     tree = descendant_ids([root.pk])
-    queued = Assignment.objects.filter(task_id__in=tree, status=AssignmentStatus.QUEUED.value)
-    for row in locked(queued).order_by("pk"):
-        move_assignment(work, row, AssignmentStatus.CANCELLED, why="attempt ends")
     hint_task(work, root)
-    work.flush()
     conclude_if_drained(work, root, tree)
 
 
 def conclude_if_drained(work: Work, root: Task, tree: Sequence[int]) -> None:
-    """Conclude a stopped attempt once no assignment in its tree is leased any more."""
-    leased = Assignment.objects.filter(
-        task_id__in=tree, status=AssignmentStatus.LEASED.value
-    ).exclude(is_clock_stopped=True)
-    if root.is_ending and not leased.exists():
+    """Cancel what is queued in a stopped attempt; conclude it once nothing is leased any more."""
+    live = Assignment.objects.filter(task_id__in=tree)
+    queued = live.filter(status=AssignmentStatus.QUEUED.value).exclude(seat=Seat.QA.value)
+    for row in locked(queued).order_by("pk"):
+        move_assignment(work, row, AssignmentStatus.CANCELLED, why="attempt ends")
+    work.flush()
+    running = live.filter(
+        Q(status=AssignmentStatus.LEASED.value, is_clock_stopped=False)
+        | Q(status=AssignmentStatus.QUEUED.value, seat=Seat.QA.value) & ~Q(backend=EXTERNAL)
+    )
+    if root.is_ending and not running.exists():
         conclude_attempt(work, root, tree)
 
 
@@ -154,6 +161,9 @@ def conclude_attempt(work: Work, root: Task, tree: Sequence[int]) -> None:
     Steps that wait for Sir are cancelled with their decisions; pending ones stay for the re-plan.
     """
     withdraw_open(work, [root.pk, *tree], why="attempt ended")
+    cancel_live(work, tree, why="attempt ended")
+    root.is_ending, root.is_replanning = False, True
+    work.touch(root, "is_ending", "is_replanning")
     void_defects(work, tree, why="attempt ended")
     rows = locked(Task.objects.filter(pk__in=tree, is_superseded=False)).order_by("pk")
     for row in rows:

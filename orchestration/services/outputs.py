@@ -6,6 +6,7 @@ Source: DESIGN section 8 ("Outputs") and 12 ("Hand-off").
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -161,7 +162,7 @@ def command_calls(runs: Sequence[Mapping[str, Any]]) -> list[ToolCallInput]:
     return [
         ToolCallInput(
             tool="command",
-            command=list(run["argv"]),
+            command=shlex.join(run["argv"]),
             exit_code=run["exit_code"],
             outcome="ok" if run["ok"] else "failed",
             output_tail=run["output_tail"],

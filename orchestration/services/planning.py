@@ -107,6 +107,7 @@ def record_plan(
         findings = [f"{fault['path']}: {fault['message']}" for fault in error.errors]
         _send_back(work, task, plan, findings, why="malformed")
         return plan
+    _keep_trust(work, task, plan)
     rejected = Plan.objects.filter(
         task=task, digest=plan.digest, status=PlanStatus.REJECTED.value
     ).exclude(pk=plan.pk)
@@ -117,6 +118,14 @@ def record_plan(
     work.flush()
     queue_assignment(work, task, Seat.AUDITOR, task.project.policy, plan_id=plan.pk)
     return plan
+
+
+def _keep_trust(work: Work, task: Task, plan: Plan) -> None:
+    """A plan that comes back unchanged keeps the operator's word for exactly these commands."""
+    same = task.plans.filter(digest=plan.digest, is_trusted=True).exclude(pk=plan.pk)
+    if plan.backend == "rules" and same.exists():
+        plan.is_trusted = True
+        work.touch(plan, "is_trusted")
 
 
 def record_audit(

@@ -62,7 +62,8 @@ def _may_start(task: Task) -> bool:
         return False
     if task.is_awaiting_commands or task.project.status == ProjectStatus.SAFE_STOP:
         return False
-    return not (task.root_id and task.root and task.root.is_ending)
+    root = task.root if task.root_id else None
+    return root is None or not (root.is_ending or root.is_replanning)
 
 
 def _queue_executors(work: Work, tasks: Sequence[Task]) -> list[Assignment]:

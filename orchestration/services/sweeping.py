@@ -187,6 +187,7 @@ def restart_stranded_tasks() -> int:
                 parent__status=TaskStatus.WORKING.value,
                 phase__lte=F("parent__open_phase"),
                 root__is_ending=False,
+                root__is_replanning=False,
             )
         )
         .exclude(pk__in=live)

@@ -87,7 +87,7 @@ def _held(task: Task, agent: Agent | None, lease_token: str = "") -> Assignment:
 
     Errors: LeaseLost naming the present holder.
     """
-    row = locked(
+    row: Assignment | None = locked(
         Assignment.objects.filter(
             task=task, seat=Seat.EXECUTOR.value, status=AssignmentStatus.LEASED.value
         )

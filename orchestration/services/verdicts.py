@@ -58,7 +58,7 @@ def _task(decision: Decision) -> Task:
 def medium_defect(work: Work, decision: Decision, verdict: str) -> None:
     """Approve, request changes, accept as is or reject: on the defect, then on its task."""
     task = _task(decision)
-    defect = locked(Defect.objects.filter(pk=decision.defect_id)).get()
+    defect: Defect = locked(Defect.objects.filter(decisions=decision)).get()
     defect.task = task
     if verdict == "request_changes":
         ask_for_proposal(work, task, defect, guidance=decision.reason)
@@ -143,7 +143,7 @@ def _tell(work: Work, task: Task, decision: Decision) -> None:
 def plan_rejected(work: Work, decision: Decision, verdict: str) -> None:
     """Accept over the audit, guide the planner, or cancel the task."""
     task = _task(decision)
-    plan = Plan.objects.get(pk=decision.plan_id)
+    plan = Plan.objects.get(decisions=decision)
     plan.task = task
     if verdict == "cancel":
         cancel_tree(work, task, why=decision.reason, reason="cancelled_by_sir")
@@ -213,7 +213,7 @@ def _amend_commands(
 
 def _send_plan_back(work: Work, task: Task, decision: Decision) -> None:
     """Return the plan as needing revision: its commands were refused (rule 12)."""
-    plan = Plan.objects.get(pk=decision.plan_id)
+    plan = Plan.objects.get(decisions=decision)
     plan.task = task
     move_plan(work, plan, PlanStatus.NEEDS_REVISION, why=decision.reason)
     tree = descendant_ids([task.pk])
