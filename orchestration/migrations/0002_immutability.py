@@ -21,8 +21,8 @@ def create_triggers(apps: StateApps, schema_editor: BaseDatabaseSchemaEditor) ->
     if schema_editor.connection.vendor == "postgresql":
         schema_editor.execute(
             f"CREATE FUNCTION {FUNCTION}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
-            "RAISE EXCEPTION '% rows are immutable', TG_TABLE_NAME "
-            "USING ERRCODE = 'integrity_constraint_violation'; END $$"
+            "RAISE EXCEPTION USING MESSAGE = TG_TABLE_NAME || ' rows are immutable', "
+            "ERRCODE = 'integrity_constraint_violation'; END $$"
         )
         for table in TABLES:
             schema_editor.execute(
