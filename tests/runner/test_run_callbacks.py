@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -139,3 +141,19 @@ def test_launcher_outlives_the_thread_that_started_it(run: Run) -> None:
     starter.join()
     ran = run("sh", "-c", "sleep 0.2; echo alive")
     assert (ran.result.outcome, ran.text) == ("ok", "alive\n")
+
+
+def test_launcher_runs_on_the_standard_library_and_little_of_it() -> None:
+    code = (
+        "import sys; before = set(sys.modules); sys.path.insert(0, sys.argv[1]); "
+        "import orchestration.runner.launcher; print(*sorted(set(sys.modules) - before))"
+    )
+    root = str(Path(__file__).resolve().parents[2])
+    answer = subprocess.run(  # noqa: S603 (our own test program)
+        [sys.executable, "-I", "-S", "-c", code, root], capture_output=True, text=True, check=True
+    )
+    modules = set(answer.stdout.split())
+    assert "orchestration.runner.monitor" in modules
+    ours = {name for name in modules if name.startswith("orchestration")}
+    assert {name.partition(".")[0] for name in modules - ours} <= sys.stdlib_module_names
+    assert not modules & {"subprocess", "dataclasses", "inspect", "asyncio", "logging", "threading"}
