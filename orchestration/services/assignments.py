@@ -252,15 +252,19 @@ def require_lease(assignment: Assignment, *, lease_token: str) -> None:
 
     Errors: LeaseLost naming the present holder.
     """
-    held = assignment.lease_token and secrets.compare_digest(
-        assignment.lease_token.encode(), lease_token.encode()
-    )
+    held = same_token(lease_token, assignment.lease_token)
     if assignment.status != AssignmentStatus.LEASED or not held:
         raise LeaseLost(
             f"this lease ended: the assignment is {assignment.status}",
             holder=assignment.worker or None,
             code="upgraded" if assignment.error == "upgraded" else "lease_lost",
         )
+
+
+def same_token(sent: str, stored: str) -> bool:
+    """Compare a lease token in constant time; an empty stored one matches nothing."""
+    same = secrets.compare_digest(sent.encode("utf-8", "surrogatepass"), stored.encode())
+    return bool(stored) and same
 
 
 def extend_lease(work: Work, assignment: Assignment, *, has_progress: bool = False) -> Assignment:

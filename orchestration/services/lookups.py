@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from django.db.models import Model
 
-from orchestration.errors import NotFound
+from orchestration.errors import NotFound, Stale
 from orchestration.models import Assignment, Project, Task
 from orchestration.models.rows import fetch_rows
 
@@ -86,3 +86,12 @@ def lock_lineage_root(task: Task) -> Task:
     root = lock_task(task.root_id)
     task.root = root
     return root
+
+
+def require_version(row: Project | Task, seen_version: int | None) -> None:
+    """Raise unless a locked row is as the caller saw it; without a version nothing is asked.
+
+    Errors: Stale naming the stored version.
+    """
+    if seen_version is not None and seen_version != row.version:
+        raise Stale(f"seen version {seen_version}, stored {row.version}", version=row.version)

@@ -5,11 +5,12 @@ Source: DESIGN section 4 (task table, rules 6, 16), sections 12 and 14, source d
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from orchestration.contracts.results import CommentInput, OutputInput
-from orchestration.errors import Conflict, Invalid, LeaseLost, NotReady
+from orchestration.errors import Conflict, IllegalTransition, Invalid, LeaseLost, NotReady
 from orchestration.models import Agent, Assignment, Comment, Output, Plan, Task
 from orchestration.selectors.tasks import not_ready_reason
 from orchestration.services.assignments import (
@@ -19,27 +20,28 @@ from orchestration.services.assignments import (
     lease,
     requeue,
     require_claimable,
+    same_token,
 )
-from orchestration.services.blueprints import is_satisfied
+from orchestration.services.blocking import block_task
 from orchestration.services.cancelling import cancel_tree
 from orchestration.services.execution import hand_in_task, start_work
 from orchestration.services.inbox import open_decision
-from orchestration.services.lookups import lock_task
+from orchestration.services.lookups import lock_task, require_version
 from orchestration.services.loop import fail_leaf, fail_root, replan_root, settle_ending
 from orchestration.services.moves import move_assignment, move_task
 from orchestration.services.outputs import add_comment, add_output
 from orchestration.services.projects import require_active, stop_clock
-from orchestration.services.readiness import ready_again
 from orchestration.services.retrying import retry_on_deadlock
-from orchestration.services.upgrade import upgrade_if_due
 from orchestration.services.work import Actor, Work, locked, unit_of_work
 from orchestration.states import (
+    TASK_MOVES,
     AssignmentStatus,
     DecisionKind,
     PlanStatus,
     Route,
     Seat,
     TaskStatus,
+    require_move,
 )
 
 __all__ = [
@@ -52,7 +54,6 @@ __all__ = [
     "heartbeat_task",
     "release_task",
     "replan_task",
-    "report_progress",
 ]
 
 
@@ -82,7 +83,7 @@ def claim_task(*, task_id: int, agent: Agent, actor: Actor) -> Assignment:
         return lease(work, queued, task.project.policy, worker=agent.name, agent=agent)
 
 
-def _held(task: Task, agent: Agent | None, lease_token: str = "") -> Assignment:
+def held_lease(task: Task, agent: Agent | None, lease_token: str = "") -> Assignment:
     """Lock the lease an agent holds on a task; fence by token when one is sent.
 
     Errors: LeaseLost naming the present holder.
@@ -100,13 +101,14 @@ def _held(task: Task, agent: Agent | None, lease_token: str = "") -> Assignment:
             holder=row.worker if row is not None else None,
             code="upgraded" if upgraded else "lease_lost",
         )
-    if lease_token and lease_token != row.lease_token:
+    if lease_token and not same_token(lease_token, row.lease_token):
         raise LeaseLost("the lease token is an old one", holder=row.worker)
     row.task, row.project = task, task.project
     return row
 
 
-def _lock_with_parent(task_id: int) -> Task:
+def lock_with_parent(task_id: int) -> Task:
+    """Lock a task after its parent, and attach the parent. Errors: NotFound."""
     parent_id = Task.objects.filter(pk=task_id).values_list("parent_id", flat=True).first()
     parent = lock_task(parent_id) if parent_id is not None else None
     task = lock_task(task_id)
@@ -121,7 +123,7 @@ def heartbeat_task(
 ) -> Assignment:
     """Extend the executor's lease of a task. Errors: LeaseLost."""
     with unit_of_work(actor) as work:
-        held = _held(lock_task(task_id), agent, lease_token)
+        held = held_lease(lock_task(task_id), agent, lease_token)
         return extend_lease(work, held)
 
 
@@ -131,8 +133,9 @@ def release_task(
 ) -> Task:
     """Give a claimed task back; it counts nothing. Errors: LeaseLost."""
     with unit_of_work(actor) as work:
-        task = _lock_with_parent(task_id)
-        held = _held(task, agent, lease_token)
+        task = lock_with_parent(task_id)
+        held = held_lease(task, agent, lease_token)
+        require_not_waiting(task)
         requeue(work, held, why=reason or "released")
         settle_ending(work, task)
     return task
@@ -148,13 +151,30 @@ class StatusChange:
     light_plan: tuple[str, ...] = ()
 
 
+def require_not_waiting(task: Task) -> None:
+    """Raise while a task waits for Sir: no agent takes it out of there, in any direction.
+
+    Errors: IllegalTransition that allows nothing.
+    """
+    if task.status == TaskStatus.WAITING_HUMAN:
+        raise IllegalTransition("the task waits for Sir; only his decision moves it")
+
+
 @retry_on_deadlock
 def change_status(
-    *, task_id: int, change: StatusChange, agent: Agent, actor: Actor, lease_token: str = ""
+    *,
+    task_id: int,
+    change: StatusChange,
+    agent: Agent,
+    actor: Actor,
+    lease_token: str = "",
+    seen_version: int | None = None,
 ) -> Task:
     """Move a task as its assignee: working, review, failed, blocked or waiting_human.
 
-    Errors: LeaseLost, IllegalTransition, MissingOutput, MissingHandoff, Invalid without a detail.
+    The identical repeat of the report that ended the lease changes nothing.
+    Errors: LeaseLost, IllegalTransition, MissingOutput, MissingHandoff, Invalid without a detail,
+    Stale.
     """
     if change.status in ("failed", "blocked", "waiting_human") and not change.detail.strip():
         raise Invalid(
@@ -162,8 +182,12 @@ def change_status(
             errors=[{"path": "detail", "message": "is required"}],
         )
     with unit_of_work(actor) as work:
-        task = _lock_with_parent(task_id)
-        held = _held(task, agent, lease_token)
+        task = lock_with_parent(task_id)
+        if is_standing_report(task, agent, change):
+            return task
+        held = held_lease(task, agent, lease_token)
+        require_version(task, seen_version)
+        require_not_waiting(task)
         held.has_progress = True
         work.touch(held, "has_progress")
         _apply_change(work, task, held, change)
@@ -171,8 +195,20 @@ def change_status(
     return task
 
 
+def is_standing_report(task: Task, agent: Agent, change: StatusChange) -> bool:
+    """Whether this very report ended the agent's lease before, and nobody took the task since."""
+    last = task.assignments.filter(seat=Seat.EXECUTOR.value).last()
+    if last is None or last.agent_id != agent.pk:
+        return False
+    if change.status == "failed":
+        return last.status == AssignmentStatus.FAILED and last.error == change.detail
+    return change.status == "review" and last.status == AssignmentStatus.DONE
+
+
 def _apply_change(work: Work, task: Task, held: Assignment, change: StatusChange) -> None:
     if change.status == "working":
+        if task.status != TaskStatus.WORKING:
+            require_move(TASK_MOVES, TaskStatus(task.status), TaskStatus.WORKING, noun="task")
         start_work(work, task)
         if change.light_plan:
             store_light_plan(work, task, held, change.light_plan)
@@ -184,7 +220,7 @@ def _apply_change(work: Work, task: Task, held: Assignment, change: StatusChange
         fail_leaf(work, task, why=change.detail, failure_class="agent_failed")
         settle_ending(work, task)
     elif change.status == "blocked":
-        block_task(work, task, held, change)
+        block_task(work, task, held, detail=change.detail, blocked_by=change.blocked_by)
     elif change.status == "waiting_human":
         ask_sir(work, task, held, change.detail)
     else:
@@ -210,79 +246,6 @@ def store_light_plan(work: Work, task: Task, held: Assignment, steps: Sequence[s
     )
     task.estimated_steps = len(steps)
     work.touch(task, "estimated_steps")
-
-
-def block_task(work: Work, task: Task, held: Assignment, change: StatusChange) -> None:
-    """Block a task behind others of its project; it ends the assignment (rule 16).
-
-    Errors: Invalid for an unknown blocker or a cycle of blockers.
-    """
-    blockers = [_blocker(task, name) for name in change.blocked_by]
-    move_assignment(work, held, AssignmentStatus.CANCELLED, why="blocked")
-    task.unexpected_blockers += 1
-    task.assignee = None
-    work.touch(task, "unexpected_blockers", "assignee")
-    move_task(work, task, TaskStatus.BLOCKED, detail=change.detail)
-    task.blocked_by.set(blockers)
-    work.flush()
-    if upgrade_if_due(work, task):
-        return
-    dead = [row for row in blockers if row.status in (TaskStatus.FAILED, TaskStatus.CANCELLED,
-                                                      TaskStatus.FATAL)]  # fmt: skip
-    if blockers and all(is_satisfied(row) for row in blockers):
-        move_task(work, task, TaskStatus.PENDING, why="its blockers are done already")
-        work.flush()
-        ready_again(work, task)
-    elif not blockers or dead:
-        ask_to_clear(work, task, change.detail)
-    settle_ending(work, task)
-
-
-def ask_to_clear(work: Work, task: Task, detail: str) -> None:
-    """Open the `clarification` of a blocked task that nothing will clear by itself."""
-    open_decision(
-        work,
-        kind=DecisionKind.CLARIFICATION,
-        project=task.project,
-        task=task,
-        title=task.title,
-        question="This task is blocked. Can it go on?",
-        content={
-            "reason": "blocked",
-            "detail": detail,
-            "description": task.description,
-            "blocked_by": [str(row) for row in task.blocked_by.all()],
-        },
-    )
-
-
-def _blocker(task: Task, name: str) -> Task:
-    rows = Task.objects.select_related("project").filter(project_id=task.project_id)
-    number = name.rpartition("-")[2]
-    found = rows.filter(pk=int(name)).first() if name.isdigit() else None
-    if found is None and number.isdigit():
-        found = rows.filter(number=int(number)).first()
-    if found is None:
-        message = f"{name!r} is no task of this project"
-        raise Invalid(message, errors=[{"path": "blocked_by", "message": message}])
-    if found.pk == task.pk or _waits_for(found, task.pk):
-        raise Invalid(
-            f"a cycle of blockers: {task} and {found} wait for each other",
-            errors=[{"path": "blocked_by", "message": "makes a cycle"}],
-        )
-    return found
-
-
-def _waits_for(task: Task, wanted: int) -> bool:
-    """Whether a task is blocked, however far, by another."""
-    seen, level = {task.pk}, [task.pk]
-    while level:
-        rows = Task.objects.filter(blocks__in=level, status__isnull=False)
-        level = [pk for pk in rows.values_list("pk", flat=True).distinct() if pk not in seen]
-        if wanted in level:
-            return True
-        seen.update(level)
-    return False
 
 
 def ask_sir(work: Work, task: Task, held: Assignment, question: str) -> None:
@@ -323,16 +286,23 @@ def add_task_output(
     try:
         with unit_of_work(actor) as work:
             task = lock_task(task_id)
-            held = _held(task, agent, lease_token)
+            held = held_lease(task, agent, lease_token)
             held.has_progress = True
             work.touch(held, "has_progress")
             return add_output(work, task, document, assignment=held, data=data)
     except LeaseLost:
-        with unit_of_work(actor) as work:
-            add_output(
-                work, lock_task(task_id), document, assignment=None, data=data, is_orphan=True
-            )
+        keep_orphan(task_id=task_id, document=document, data=data, actor=actor)
         raise
+
+
+def keep_orphan(*, task_id: int, document: OutputInput, data: bytes, actor: Actor) -> None:
+    """Keep what came under a lease that had ended, once, as an orphan attachment."""
+    with unit_of_work(actor) as work:
+        task = lock_task(task_id)
+        digest = hashlib.sha256(data).hexdigest()
+        kept = task.outputs.filter(is_orphan=True, title=document.title, sha256=digest)
+        if not kept.exists():
+            add_output(work, task, document, assignment=None, data=data, is_orphan=True)
 
 
 def add_task_comment(
@@ -352,58 +322,21 @@ def add_task_comment(
         )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """What an executor reports about its run. Shape: as `POST …/progress`."""
-
-    step: int | None = None
-    new_domain: str = ""
-    is_uncertain: bool = False
-    note: str = ""
-
-
 @retry_on_deadlock
-def report_progress(
-    *, task_id: int, progress: Progress, agent: Agent, actor: Actor, lease_token: str = ""
-) -> tuple[Task, bool]:
-    """Count a step, a new domain or doubt; return the task and whether it was upgraded.
-
-    Errors: LeaseLost (code `upgraded` after an upgrade).
-    """
-    with unit_of_work(actor) as work:
-        task = _lock_with_parent(task_id)
-        held = _held(task, agent, lease_token)
-        held.has_progress = True
-        work.touch(held, "has_progress")
-        task.actual_steps = max(task.actual_steps + 1, progress.step or 0)
-        task.is_uncertain = task.is_uncertain or progress.is_uncertain
-        if progress.new_domain and progress.new_domain not in task.reported_domains:
-            task.reported_domains = [*task.reported_domains, progress.new_domain]
-        work.touch(task, "actual_steps", "is_uncertain", "reported_domains")
-        work.record(
-            "task.progress",
-            subject=f"task:{task.pk}",
-            project_id=task.project_id,
-            task_id=task.pk,
-            after={"actual_steps": task.actual_steps, "new_domain": progress.new_domain},
-            why=progress.note,
-        )
-        upgraded = upgrade_if_due(work, task)
-    return task, upgraded
-
-
-@retry_on_deadlock
-def cancel_task(*, task_id: int, actor: Actor, reason: str) -> Task:
+def cancel_task(
+    *, task_id: int, actor: Actor, reason: str, seen_version: int | None = None
+) -> Task:
     """Cancel a task and its tree on Sir's word.
 
-    Errors: IllegalTransition when it has ended already; Invalid without a reason.
+    Errors: IllegalTransition when it has ended already; Invalid without a reason; Stale.
     """
     if not reason.strip():
         raise Invalid(
             "cancelling needs a reason", errors=[{"path": "reason", "message": "required"}]
         )
     with unit_of_work(actor) as work:
-        task = _lock_with_parent(task_id)
+        task = lock_with_parent(task_id)
+        require_version(task, seen_version)
         if task.status in (TaskStatus.DONE, TaskStatus.CANCELLED):
             raise Conflict(
                 f"the task is {task.status} already", code="illegal_transition", allowed=[]
@@ -415,13 +348,16 @@ def cancel_task(*, task_id: int, actor: Actor, reason: str) -> Task:
 
 
 @retry_on_deadlock
-def replan_task(*, task_id: int, actor: Actor, reason: str) -> Task:
+def replan_task(
+    *, task_id: int, actor: Actor, reason: str, seen_version: int | None = None
+) -> Task:
     """End a planned root's attempt and plan it again; it counts nothing.
 
-    Errors: Conflict for a step, a task without a plan, or one that is not working or failed.
+    Errors: Conflict for a step, a task without a plan, or one that is not working or failed; Stale.
     """
     with unit_of_work(actor) as work:
         task = lock_task(task_id)
+        require_version(task, seen_version)
         if task.parent_id is not None or task.route not in (Route.THREE_STEP, Route.WORKFLOW):
             raise Conflict("only a planned root is planned again", code="not_replannable")
         cause = {"class": "cancelled_by_sir", "root_cause": f"re-plan: {reason}",
