@@ -8,12 +8,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
 
 Graph = Mapping[str, Sequence[str]]
-MAX_NAMED_CYCLES = 10
-MAX_CANDIDATE_CYCLES = 100
-"""Each candidate costs a slice of the walk's path, so their number is bounded to stay linear."""
 
 
 def successors(graph: Graph) -> dict[str, list[str]]:
@@ -61,20 +57,16 @@ def topological_layers(graph: Graph) -> list[list[str]]:
 
 
 def find_cycles(graph: Graph) -> list[list[str]]:
-    """Find cycles that share no step. Shape: each as `[a, b, c]` for a → b → c → a; at most 10.
+    """Find one cycle in each knot of steps that need each other, in the graph's order.
 
-    An arrow reads "depends on". A self-dependency is the cycle `[a]`. Empty exactly when the graph
-    is a DAG.
+    Shape: each as `[a, b, c]` for a → b → c → a, where an arrow reads "depends on"; a
+    self-dependency is `[a]`. Empty exactly when the graph is a DAG.
     """
-    cycles: list[list[str]] = []
-    named: set[str] = set()
-    for cycle in islice(_candidate_cycles(graph), MAX_CANDIDATE_CYCLES):
-        if named.isdisjoint(cycle):
-            cycles.append(cycle)
-            named.update(cycle)
-        if len(cycles) == MAX_NAMED_CYCLES:
-            break
-    return cycles
+    place = {key: at for at, key in enumerate(graph)}
+    starts = {min(knot, key=place.__getitem__): knot for knot in _knots(graph)}
+    return [
+        _walk_round(graph, start, starts[start]) for start in sorted(starts, key=place.__getitem__)
+    ]
 
 
 def find_cycle(graph: Graph) -> list[str] | None:
@@ -95,30 +87,47 @@ def phases_of(graph: Graph, given: Mapping[str, int | None]) -> dict[str, int]:
     return {key: phases.get(key, given.get(key) or 1) for key in graph}
 
 
-def _candidate_cycles(graph: Graph) -> Iterator[list[str]]:
-    finished: set[str] = set()
+def _walk_round(graph: Graph, start: str, knot: set[str]) -> list[str]:
+    """Follow dependencies inside a knot until a step comes again."""
+    path: dict[str, int] = {}
+    step = start
+    while step not in path:
+        path[step] = len(path)
+        step = next(one for one in graph[step] if one in knot)
+    return list(path)[path[step] :]
+
+
+def _knots(graph: Graph) -> Iterator[set[str]]:
+    """Find the strongly connected components that hold a cycle (Kosaraju's two walks)."""
+    after = successors(graph)
+    seen: set[str] = set()
+    for start in reversed(_finish_order(graph)):
+        if start in seen:
+            continue
+        knot, queue = {start}, [start]
+        while queue:
+            fresh = [one for one in after[queue.pop()] if one not in seen and one not in knot]
+            knot.update(fresh)
+            queue.extend(fresh)
+        seen |= knot
+        if len(knot) > 1 or start in graph[start]:
+            yield knot
+
+
+def _finish_order(graph: Graph) -> list[str]:
+    """Ids in the order in which a walk in depth leaves them."""
+    order: list[str] = []
+    seen: set[str] = set()
     for start in graph:
-        if start not in finished:
-            yield from _cycles_from(start, graph, finished)
-
-
-def _cycles_from(start: str, graph: Graph, finished: set[str]) -> Iterator[list[str]]:
-    path: list[str] = [start]
-    place = {start: 0}
-    walks = [iter(graph[start])]
-    named: set[str] = set()
-    while walks:
-        step = next((one for one in walks[-1] if one in graph and one not in finished), None)
-        if step is None:
-            walks.pop()
-            done = path.pop()
-            del place[done]
-            finished.add(done)
-        elif step not in place:
-            place[step] = len(path)
-            path.append(step)
-            walks.append(iter(graph[step]))
-        elif step not in named and path[-1] not in named:
-            cycle = path[place[step] :]
-            named.update(cycle)
-            yield cycle
+        path, walks = ([], []) if start in seen else ([start], [iter(graph[start])])
+        seen.add(start)
+        while walks:
+            step = next((one for one in walks[-1] if one in graph and one not in seen), None)
+            if step is None:
+                walks.pop()
+                order.append(path.pop())
+            else:
+                seen.add(step)
+                path.append(step)
+                walks.append(iter(graph[step]))
+    return order

@@ -211,6 +211,11 @@ def test_a_plain_diff_without_git_headers_is_read() -> None:
     assert view.paths == ("total.py",)
 
 
+def test_two_plain_files_follow_each_other() -> None:
+    one = "--- a/{0}\n+++ b/{0}\n@@ -1 +1 @@\n-a\n+b\n"
+    assert parse_diff(one.format("x") + one.format("y")).paths == ("x", "y")
+
+
 def test_a_symlink_is_flagged() -> None:
     view = parse_diff(
         "diff --git a/l b/l\nnew file mode 120000\n--- /dev/null\n+++ b/l\n@@ -0,0 +1 @@\n+/etc\n"

@@ -160,6 +160,15 @@ def test_sentences_that_list_steps_in_english(message: str) -> None:
     assert edges(message) == CHAIN
 
 
+def test_a_condition_is_no_sequence() -> None:
+    message = "First check if it rains then stay inside, finally go home"
+    assert actions(message) == ["check if it rains then stay inside", "go home"]
+
+
+def test_a_number_out_of_order_belongs_to_the_text() -> None:
+    assert actions("1）打开 9）号文件 2）分析数据") == ["打开 9）号文件", "分析数据"]
+
+
 def test_mixed_languages() -> None:
     assert actions("先 clean the data，然后 train 模型，finally 写 report") == [
         "clean the data",

@@ -53,6 +53,7 @@ def test_free_text_is_no_path(entry: str) -> None:
         (["src/a*.py"], ["src/a?.py"], False),
         (["src/**"], ["src/*"], False),
         (["src/*"], ["src/**"], True),
+        (["src/**/x.py"], ["src/*/x.py"], False),
         (["anything"], [], True),
         (["anything"], ["only the backend"], True),
         (["anything"], ["."], True),
