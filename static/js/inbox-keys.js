@@ -68,7 +68,7 @@ function verdict(key) {
 const ACTIONS = {
   j: () => step(1), ArrowDown: () => step(1), k: () => step(-1), ArrowUp: () => step(-1),
   x: (event) => tick(current(), event.shiftKey), X: () => tick(current(), true),
-  ".": () => document.querySelector("[data-new-items]:not([hidden])")?.click(),
+  ".": () => document.querySelector("button[data-new-items]:not([hidden])")?.click(),
   "/": () => document.querySelector("[data-list-search]")?.focus(),
   u: () => document.querySelector("[data-back-to-list]")?.click(),
 };

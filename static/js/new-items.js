@@ -15,8 +15,12 @@ function isBusy(element) {
   return element.matches(":hover") || element.contains(document.activeElement);
 }
 
+function scroller(element) {
+  return element.closest(".inbox-scroll") || element;
+}
+
 function firstVisible(element) {
-  const top = element.getBoundingClientRect().top;
+  const top = scroller(element).getBoundingClientRect().top;
   return rows(element).find((row) => row.getBoundingClientRect().bottom > top);
 }
 
@@ -25,7 +29,8 @@ function swap(element, fresh) {
   const travelling = rows(element).filter((row) => row.matches(".is-signing, .is-signed, .is-refused, .is-changed"));
   const anchor = firstVisible(element);
   const before = anchor?.getBoundingClientRect().top;
-  element.replaceChildren(...fresh.childNodes);
+  const bar = element.querySelector("button[data-new-items]");
+  element.replaceChildren(...(bar ? [bar] : []), ...fresh.childNodes);
   travelling.forEach((row) => element.querySelector(`#${CSS.escape(row.id)}`)?.replaceWith(row));
   const selected = current && element.querySelector(`[data-row="${CSS.escape(current)}"]`);
   if (selected) {
@@ -33,13 +38,13 @@ function swap(element, fresh) {
     selected.querySelector("a")?.setAttribute("aria-current", "true");
   }
   const same = anchor && document.getElementById(anchor.id);
-  if (same) element.scrollTop += same.getBoundingClientRect().top - before;
+  if (same) scroller(element).scrollTop += same.getBoundingClientRect().top - before;
   waiting = null;
   showCount(0);
 }
 
 function showCount(n) {
-  const bar = document.querySelector("[data-new-items]");
+  const bar = document.querySelector("button[data-new-items]");
   if (!bar) return;
   bar.hidden = n === 0;
   const text = words.newItems.replace("{n}", n);
@@ -75,5 +80,5 @@ document.body.addEventListener("topic-changed", (event) => {
 });
 document.body.addEventListener("catch-up", refresh);
 document.addEventListener("click", (event) => {
-  if (event.target.closest("[data-new-items]") && waiting) swap(list(), waiting);
+  if (event.target.closest("button[data-new-items]") && waiting) swap(list(), waiting);
 });
