@@ -6,6 +6,7 @@ secret store without showing in a process listing.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 from collections.abc import Mapping
@@ -119,15 +120,10 @@ def read_secret_key(data_dir: Path) -> str:
         return given
     path = data_dir / "secret_key"
     try:
-        # O_EXCL: of two first starts at once exactly one writes, the other reads what it wrote.
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        pass
+        if not path.exists():
+            _write_secret_key(path)
     except OSError as error:
         raise BadEnvironment("SECRET_KEY", f"cannot create {path}: {error}") from None
-    else:
-        with os.fdopen(handle, "w", encoding="ascii") as stream:
-            stream.write(secrets.token_urlsafe(SECRET_KEY_BYTES))
     try:
         key = path.read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as error:
@@ -135,6 +131,17 @@ def read_secret_key(data_dir: Path) -> str:
     if not key:
         raise BadEnvironment("SECRET_KEY", f"{path} is empty; delete it to have a new one made")
     return key
+
+
+def _write_secret_key(path: Path) -> None:
+    # Written aside and linked: of several first starts exactly one key gets the name, and whole.
+    aside = path.with_name(f".secret_key.{os.getpid()}")
+    handle = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(handle, "w", encoding="ascii") as stream:
+        stream.write(secrets.token_urlsafe(SECRET_KEY_BYTES))
+    with contextlib.suppress(FileExistsError):
+        os.link(aside, path)
+    aside.unlink()
 
 
 def read_redis_url() -> str:

@@ -175,6 +175,12 @@ class WakeUpScheduler(Scheduler):  # type: ignore[misc]  # Celery has no types
 
     is_broker_gone = False
 
+    def setup_schedule(self) -> None:
+        """Take the schedule; every entry is due at once, since the last process may have died."""
+        super().setup_schedule()
+        for entry in self.schedule.values():
+            entry.last_run_at -= entry.schedule.run_every
+
     def apply_entry(self, entry: Any, producer: Any = None) -> None:
         """Send one wake-up; a failed one is not repeated, the next one is due soon."""
         try:

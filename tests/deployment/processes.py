@@ -8,13 +8,15 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 60
 STOP_SECONDS = 30
+POLL_SECONDS = 0.2
 KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR")
 
 
@@ -100,3 +102,13 @@ def manage(
 ) -> ManageProcess:
     """Start `manage.py ARGUMENTS`."""
     return ManageProcess(arguments, data_dir=data_dir, environment=environment or {})
+
+
+def wait_until(condition: Callable[[], bool], *, seconds: float = START_SECONDS) -> bool:
+    """Ask again and again until it is so: another process has nothing to wait on."""
+    ends = time.monotonic() + seconds
+    while time.monotonic() < ends:
+        if condition():
+            return True
+        time.sleep(POLL_SECONDS)
+    return condition()

@@ -15,8 +15,8 @@ from tests.shape.sources import (
 FILE_LINES = 400
 FUNCTION_LINES = 40
 MEANINGLESS = re.compile(r"(^|_)(utils?|helpers?|misc|common)(_|$)")
-# They wait for a server of another program, which offers nothing to wait on.
-MAY_SLEEP = frozenset({"tests/services_up.py"})
+# They wait for other processes, which offer nothing to wait on.
+MAY_SLEEP = frozenset({"tests/services_up.py", "tests/deployment/processes.py"})
 
 
 def test_files_are_shorter_than_400_lines() -> None:
