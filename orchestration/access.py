@@ -34,7 +34,7 @@ def role_of(viewer: Viewer) -> HumanRole | None:
     """Return a person's role, the higher of two; None for agents and for people without one."""
     if not isinstance(viewer, User) or not viewer.is_active:
         return None
-    known: HumanRole | None | str = getattr(viewer, "_countersign_role", "")
+    known: HumanRole | str | None = getattr(viewer, "_countersign_role", "")
     if known == "":
         names = set(viewer.groups.values_list("name", flat=True))
         known = next((role for role in HumanRole if role.value in names), None)

@@ -20,6 +20,9 @@ from orchestration.contracts.hints import Hint
 logger = logging.getLogger(__name__)
 
 INBOX_GROUP = "countersign.inbox"
+AGENTS_GROUP = "countersign.agents"
+"""Rung when work for agents may be there: long polls wait for it."""
+AGENTS_TOPIC = "agents"
 _BATCH_LIMIT = 500
 
 
@@ -86,11 +89,16 @@ async def send_hints(hints: Iterable[Hint]) -> None:
         return
     groups: dict[str, dict[str, Hint]] = {}
     for hint in hints:
-        group = INBOX_GROUP if hint.project_id is None else project_group(hint.project_id)
-        groups.setdefault(group, {})[hint.topic] = hint
+        groups.setdefault(_group_of(hint), {})[hint.topic] = hint
     for group, topics in groups.items():
         message = {"type": "hints", "hints": [hint.as_message() for hint in topics.values()]}
         await layer.group_send(group, message)
+
+
+def _group_of(hint: Hint) -> str:
+    if hint.topic == AGENTS_TOPIC:
+        return AGENTS_GROUP
+    return INBOX_GROUP if hint.project_id is None else project_group(hint.project_id)
 
 
 publisher = Publisher()

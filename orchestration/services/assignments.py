@@ -14,6 +14,7 @@ from typing import Any
 
 from django.db.models import Count, Q
 
+from orchestration.broadcast import AGENTS_TOPIC
 from orchestration.errors import Conflict, LeaseLost, NotReady
 from orchestration.models import Agent, Assignment, Project, Task
 from orchestration.models.rows import fetch_rows
@@ -135,6 +136,7 @@ def record_queued(work: Work, assignment: Assignment) -> None:
     )
     if assignment.backend == EXTERNAL:
         work.hint(f"task:{assignment.task_id}", assignment.project_id)
+        work.hint(AGENTS_TOPIC, None)
     else:
         work.wake()
 
@@ -300,7 +302,9 @@ def requeue(work: Work, assignment: Assignment, *, why: str, is_transient: bool 
         work.touch(task, "assignee")
         move_task(work, task, TaskStatus.PENDING, why=why)
     move_assignment(work, assignment, AssignmentStatus.QUEUED, why=why)
-    if assignment.backend != EXTERNAL:
+    if assignment.backend == EXTERNAL:
+        work.hint(AGENTS_TOPIC, None)
+    else:
         work.wake()
 
 

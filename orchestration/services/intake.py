@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from orchestration.access import row_id
 from orchestration.contracts.results import CommentInput
 from orchestration.errors import Conflict, Fault, Invalid, TooLarge
 from orchestration.models import Assessment, Project, Task, TaskDependency
@@ -30,7 +31,10 @@ TITLE_CHARACTERS = 120
 
 @dataclass(frozen=True, slots=True)
 class NewTask:
-    """A task as it comes in. `plan` makes it a workflow whose plan goes straight to audit."""
+    """A task as it comes in. `plan` makes it a workflow whose plan goes straight to audit.
+
+    `agent_id` is the agent that wrote the plan; it may not judge what comes of it.
+    """
 
     text: str
     title: str = ""
@@ -39,6 +43,7 @@ class NewTask:
     plan: Mapping[str, Any] | None = None
     is_trusted: bool = False
     backend: str = "playbook"
+    agent_id: int | None = None
     role: str = ""
     route: str = ""
     spec_id: str = ""
@@ -194,7 +199,10 @@ def _create_one(work: Work, project: Project, row: NewTask) -> Task:
     if row.plan is not None:
         task.route, task.is_planned, task.is_assessed = Route.WORKFLOW.value, True, True
         task.save(update_fields=["route", "is_planned", "is_assessed"])
-        draft_plan(work, task, row.plan, backend=row.backend, is_trusted=row.is_trusted)
+        draft_plan(
+            work, task, row.plan,
+            backend=row.backend, agent_id=row.agent_id, is_trusted=row.is_trusted,
+        )  # fmt: skip
     elif row.route or row.role:
         _take_route(task, row)
     return task
@@ -238,10 +246,11 @@ def find_root(project: Project, name: str) -> Task | None:
     found = roots.filter(external_key=name).first() if name else None
     if found is not None:
         return found
-    prefix, _, number = name.rpartition("-")
-    if prefix == project.key_prefix and number.isdigit():
-        return roots.filter(number=int(number)).first()
-    return roots.filter(pk=int(name)).first() if name.isdigit() else None
+    prefix, _, number_text = name.rpartition("-")
+    number, found_id = row_id(number_text), row_id(name)
+    if prefix == project.key_prefix and number is not None:
+        return roots.filter(number=number).first()
+    return roots.filter(pk=found_id).first() if found_id is not None else None
 
 
 def _begin(work: Work, project: Project, tasks: Sequence[Task]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -15,11 +16,12 @@ from typing import Any
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
-from orchestration.errors import Conflict, Invalid, ProjectSuspended, Stale
+from orchestration.broadcast import AGENTS_TOPIC
+from orchestration.errors import Conflict, Fault, IllegalTransition, Invalid, ProjectSuspended
 from orchestration.models import Assignment, Project, Task
 from orchestration.policy import DEFAULT_POLICY, Policy, merge_documents
 from orchestration.runner.workspace import allowed_workspace
-from orchestration.services.lookups import lock_project
+from orchestration.services.lookups import lock_project, require_version
 from orchestration.services.moves import move_project
 from orchestration.services.readiness import start_roots
 from orchestration.services.work import Actor, Work, locked, unit_of_work
@@ -83,6 +85,16 @@ def key_prefix(slug: str) -> str:
     return (letters[:8] or "p").upper()
 
 
+@dataclass(frozen=True, slots=True)
+class ProjectChange:
+    """What to change of a project; None leaves a part as it is. `policy` is merged in."""
+
+    name: str | None = None
+    description: str | None = None
+    language: str | None = None
+    policy: Mapping[str, Any] | None = None
+
+
 def update_policy(
     *, project_id: int, patch: Mapping[str, Any], actor: Actor, seen_version: int | None = None
 ) -> Project:
@@ -90,35 +102,89 @@ def update_policy(
 
     Errors: PolicyInvalid, Stale when `seen_version` is not the stored version.
     """
+    change = ProjectChange(policy=patch)
+    return update_project(
+        project_id=project_id, change=change, actor=actor, seen_version=seen_version
+    )
+
+
+def update_project(
+    *, project_id: int, change: ProjectChange, actor: Actor, seen_version: int | None = None
+) -> Project:
+    """Change a project's name, description, language or policy, all or none.
+
+    Errors: Invalid for an empty name or an unknown language, PolicyInvalid, Stale when
+    `seen_version` is not the stored version.
+    """
     with unit_of_work(actor) as work:
         project = lock_project(project_id)
-        if seen_version is not None and seen_version != project.version:
-            raise Stale(f"seen version {seen_version}, stored {project.version}")
-        before = json.loads(project.policy_json)
-        after = merge_documents(before, patch)
-        Policy.parse(after)
-        project.policy_json = json.dumps(after)
-        project.policy_version += 1
+        require_version(project, seen_version)
+        _rename(work, project, change)
+        if change.policy is not None:
+            _merge_policy(work, project, change.policy)
         project.version += 1
-        work.touch(project, "policy_json", "policy_version", "version")
-        work.record(
-            "project.policy_changed",
-            subject=f"project:{project.pk}",
-            project_id=project.pk,
-            before=before,
-            after=after,
-        )
+        project.updated_at = work.now
+        work.touch(project, "version", "updated_at")
         work.hint(f"project:{project.pk}", project.pk, project.version)
     return project
 
 
-def pause_project(*, project_id: int, actor: Actor, reason: str = "") -> Project:
+def _rename(work: Work, project: Project, change: ProjectChange) -> None:
+    """Change what people read of a project."""
+    wanted = {
+        name: value
+        for name in ("name", "description", "language")
+        if (value := getattr(change, name)) is not None and value != getattr(project, name)
+    }
+    if "name" in wanted and not wanted["name"].strip():
+        raise Invalid(
+            "A project needs a name.", errors=[Fault(path="name", message="must not be empty")]
+        )
+    known = [code for code, _ in settings.LANGUAGES]
+    if "language" in wanted and wanted["language"] not in known:
+        message = f"must be one of {', '.join(known)}"
+        raise Invalid(f"The language {message}.", errors=[Fault(path="language", message=message)])
+    if not wanted:
+        return
+    before = {name: getattr(project, name) for name in wanted}
+    for name, value in wanted.items():
+        setattr(project, name, value)
+    work.touch(project, *wanted)
+    work.record(
+        "project.changed",
+        subject=f"project:{project.pk}",
+        project_id=project.pk,
+        before=before,
+        after=wanted,
+    )
+
+
+def _merge_policy(work: Work, project: Project, patch: Mapping[str, Any]) -> None:
+    before = json.loads(project.policy_json)
+    after = merge_documents(before, patch)
+    Policy.parse(after)
+    project.policy_json = json.dumps(after)
+    project.policy_version += 1
+    work.touch(project, "policy_json", "policy_version")
+    work.record(
+        "project.policy_changed",
+        subject=f"project:{project.pk}",
+        project_id=project.pk,
+        before=before,
+        after=after,
+    )
+
+
+def pause_project(
+    *, project_id: int, actor: Actor, reason: str = "", seen_version: int | None = None
+) -> Project:
     """Suspend a project: leased work may finish, nothing new starts, all clocks stand still.
 
-    Errors: IllegalTransition when it is neither active nor already suspended.
+    Errors: IllegalTransition when it is neither active nor already suspended; Stale.
     """
     with unit_of_work(actor) as work:
         project = lock_project(project_id)
+        require_version(project, seen_version)
         if project.status == ProjectStatus.SUSPENDED:
             if not project.is_paused_by_sir:
                 project.is_paused_by_sir = True
@@ -131,15 +197,21 @@ def pause_project(*, project_id: int, actor: Actor, reason: str = "") -> Project
     return project
 
 
-def resume_project(*, project_id: int, actor: Actor) -> Project:
+def resume_project(*, project_id: int, actor: Actor, seen_version: int | None = None) -> Project:
     """Make a suspended project active again and wake the workers; its clocks go on.
 
-    Errors: IllegalTransition when it is not suspended.
+    Errors: IllegalTransition when it is not suspended; Stale.
     """
     with unit_of_work(actor) as work:
         project = lock_project(project_id)
+        require_version(project, seen_version)
         if project.status == ProjectStatus.ACTIVE:
             return project
+        if project.status != ProjectStatus.SUSPENDED:
+            raise IllegalTransition(
+                f"only a suspended project resumes; this one is {project.status}",
+                current=project.status,
+            )
         activate(work, project, why="resumed")
     return project
 
@@ -153,6 +225,7 @@ def activate(work: Work, project: Project, *, why: str) -> None:
     work.flush()
     start_roots(work, project)
     work.wake(settings.COUNTERSIGN_CONCURRENCY)
+    work.hint(AGENTS_TOPIC, None)
 
 
 def stop_clocks(work: Work, project: Project) -> None:

@@ -34,6 +34,14 @@ from orchestration.states import (
     TaskStatus,
 )
 
+NOT_RUNNING = (
+    TaskStatus.PENDING.value,
+    TaskStatus.DONE.value,
+    TaskStatus.CANCELLED.value,
+    TaskStatus.FAILED.value,
+    TaskStatus.FATAL.value,
+)
+"""States in which a planned root takes no place; a failed one waits for its re-plan."""
 PLANNED_ROUTES = frozenset({Route.THREE_STEP.value, Route.WORKFLOW.value})
 
 
@@ -298,9 +306,7 @@ def start_roots(work: Work, project: Project) -> list[Assignment]:
     if project.status != ProjectStatus.ACTIVE:
         return []
     roots = Task.objects.filter(project=project, parent__isnull=True, kind=TaskKind.TASK.value)
-    running = roots.filter(is_planned=True).exclude(
-        status__in=[TaskStatus.PENDING, TaskStatus.DONE, TaskStatus.CANCELLED, TaskStatus.FATAL]
-    )
+    running = roots.filter(is_planned=True).exclude(status__in=NOT_RUNNING)
     free = project.policy.limits.concurrent_roots - running.count()
     waiting = locked(
         roots.filter(
