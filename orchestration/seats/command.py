@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from orchestration.contracts.plan import ProposedFix
-from orchestration.errors import CountersignError
+from orchestration.errors import CountersignError, WorkspaceError
 from orchestration.models import Task
 from orchestration.runner.patches import apply_patch, is_applied
 from orchestration.runner.workspace import artifact_exists
@@ -127,7 +127,7 @@ def _outputs(task: Task, runs: list[Record]) -> list[Document]:
     workspace = Path(task.project.workspace)
     for expected in task.expected_artifacts:
         path = expected.get("path")
-        if path and artifact_exists(workspace, path):
+        if path and _is_there(workspace, path):
             outputs.append({"type": _type_of(expected), "title": path, "path": path})
     lines = [f"$ {' '.join(run['argv'])}\n{run['output_tail']}" for run in runs]
     outputs.append(
@@ -139,6 +139,14 @@ def _outputs(task: Task, runs: list[Record]) -> list[Document]:
         }
     )
     return outputs
+
+
+def _is_there(workspace: Path, path: str) -> bool:
+    """Whether a file is there; a directory or a way out of the workspace is QA's finding."""
+    try:
+        return bool(artifact_exists(workspace, path))
+    except WorkspaceError:
+        return False
 
 
 def _type_of(expected: Document) -> str:
