@@ -6,8 +6,11 @@ multiply. A fault found later, in the data, can still be given its line.
 
 from __future__ import annotations
 
+import os
+import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -15,7 +18,7 @@ from yaml.constructor import ConstructorError, SafeConstructor
 from yaml.events import MappingStartEvent, NodeEvent, SequenceStartEvent
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from orchestration.errors import Fault, Invalid, TooLarge
+from orchestration.errors import Fault, Invalid, NotFound, TooLarge
 
 MAX_DEPTH = 50
 MAX_YAML_VALUES = 500_000
@@ -56,6 +59,26 @@ class YamlText:
         ]
 
 
+def load_yaml(path: Path, *, limit_bytes: int) -> YamlText:
+    """Read and parse a YAML file.
+
+    Errors: NotFound; YamlInvalid when it is no regular file (a pipe would never end) or cannot be
+    read; those of `parse_yaml`.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise NotFound(f"There is no file {str(path)!r}.") from None
+    except (OSError, ValueError) as error:
+        raise YamlInvalid(f"{str(path)!r} cannot be read: {error}") from None
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise YamlInvalid(f"{str(path)!r} is not a file")
+    with os.fdopen(handle, "rb") as stream:
+        data = stream.read(limit_bytes + 1)
+    return parse_yaml(data, limit_bytes=limit_bytes, noun=path.name)
+
+
 def parse_yaml(data: bytes, *, limit_bytes: int, noun: str = "the file") -> YamlText:
     """Parse one YAML document into plain data.
 
@@ -64,7 +87,7 @@ def parse_yaml(data: bytes, *, limit_bytes: int, noun: str = "the file") -> Yaml
     to themselves.
     """
     if len(data) > limit_bytes:
-        raise TooLarge(f"{noun} has {len(data)} bytes; at most {limit_bytes} are accepted")
+        raise TooLarge(f"{noun} is larger than {limit_bytes} bytes")
     text = _decode(data, noun)
     try:
         _require_bounded(text)

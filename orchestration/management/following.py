@@ -87,6 +87,13 @@ class Follower:
         self._say_why_waiting(standing)
         return standing
 
+    def is_all_told(self) -> bool:
+        """Whether every event of the root so far was sealed, and so shown."""
+        newest = AuditSeal.objects.filter(_in_tree(self.root, "event__task")).last()
+        waiting = AuditEvent.objects.filter(_in_tree(self.root, "task"), seal__isnull=True)
+        told = newest is None or newest.position <= self.position
+        return told and not waiting.exists()
+
     def artifacts(self) -> Iterator[str]:
         """Describe what the root's steps locked, in order."""
         rows = Artifact.objects.filter(_in_tree(self.root, "task")).order_by("pk")

@@ -18,6 +18,7 @@ from orchestration.services.audit import seal_events
 POLL_SECONDS = 0.2
 SURE_AFTER_POLLS = 5
 """Between two transactions of a run nothing may be live for a moment; that is no waiting."""
+LAST_POLLS = 10
 GRACE_SECONDS = 4.0
 ENDS = frozenset({Standing.DONE, Standing.FAILED})
 
@@ -45,7 +46,16 @@ class Watch:
                 break
             check()
             self.stop.wait(POLL_SECONDS)
+        self._tell_the_rest()
         return self.standing
+
+    def _tell_the_rest(self) -> None:
+        """Show the last moves too: their seals come a moment after the rows."""
+        for _ in range(LAST_POLLS):
+            if self.stop.is_set() or self.follower.is_all_told():
+                break
+            self.stop.wait(POLL_SECONDS)
+            self.follower.poll()
 
 
 def follow_server(watch: Watch) -> Standing:
@@ -85,9 +95,6 @@ class PagedEngine:
 
     def follow(self, watch: Watch) -> tuple[Standing, bool]:
         """Serve and work till the watch ends or a signal comes. Shape: as `follow_with_workers`."""
-        server = Embedded(
-            self._listener, concurrency=settings.COUNTERSIGN_CONCURRENCY, is_web_only=False
-        )
         broken: list[BaseException] = []
 
         def look() -> None:
@@ -97,18 +104,21 @@ class PagedEngine:
                 broken.append(error)
             finally:
                 connections.close_all()
-                server.server.should_exit = True
+                engine.server.should_exit = True
 
         thread = threading.Thread(target=look, name="follow", daemon=True)
-        thread.start()
-        is_clean = server.run()
+        engine = Embedded(
+            self._listener,
+            concurrency=settings.COUNTERSIGN_CONCURRENCY,
+            is_web_only=False,
+            after_startup=thread.start,
+        )
+        with self._listener:
+            is_clean = engine.run()
         watch.stop.set()
-        thread.join(GRACE_SECONDS)
+        if thread.ident is not None:
+            thread.join(GRACE_SECONDS)
         seal_events()
         if broken:
             raise broken[0]
         return watch.standing, is_clean
-
-    def close(self) -> None:
-        """Give the address back when nothing was served."""
-        self._listener.close()

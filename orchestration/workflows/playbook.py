@@ -6,8 +6,6 @@ comes in, commands outside the allow-list wait for Sir. Source: DESIGN sections 
 
 from __future__ import annotations
 
-import os
-import stat
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -21,7 +19,7 @@ from orchestration.contracts.plan import (
     VerificationCommand,
     parse_plan,
 )
-from orchestration.contracts.yaml_text import YamlText, parse_yaml
+from orchestration.contracts.yaml_text import YamlText, load_yaml
 from orchestration.errors import Fault, Invalid, NotFound, PlanInvalid
 from orchestration.models import Project, Task
 from orchestration.policy import Policy
@@ -36,7 +34,7 @@ PLACEHOLDERS = ("{python}", "{playbook_dir}")
 
 
 class PlaybookInvalid(Invalid):
-    """A file is no playbook: unreadable, without a title, or not a mapping."""
+    """A file is no playbook: not a mapping, or without a title."""
 
     code = "playbook_invalid"
 
@@ -55,9 +53,9 @@ def read_playbook(path: Path) -> Playbook:
     """Read and check a playbook file.
 
     Errors: NotFound when there is no such file; TooLarge over 8 MB; YamlInvalid and PlanInvalid
-    with the line of every fault; PlaybookInvalid when it is no regular file or has no title.
+    with the line of every fault; PlaybookInvalid when it is no mapping or has no title.
     """
-    source = parse_yaml(_read_file(path), limit_bytes=MAX_PLAN_BYTES, noun=f"{path.name}")
+    source = load_yaml(path, limit_bytes=MAX_PLAN_BYTES)
     if not isinstance(source.value, Mapping):
         raise PlaybookInvalid(f"{path.name} must hold a title and steps, as `title:` and `steps:`")
     try:
@@ -126,20 +124,6 @@ def submit_playbook(
         backend=BACKEND,
     )
     return create_task(project_id=project_id, new=new, actor=actor)
-
-
-def _read_file(path: Path) -> bytes:
-    """Read a regular file, at most one byte more than is allowed; a pipe would never end."""
-    try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except FileNotFoundError:
-        raise NotFound(f"There is no file {str(path)!r}.") from None
-    except (OSError, ValueError) as error:
-        raise PlaybookInvalid(f"{str(path)!r} cannot be read: {error}") from None
-    with os.fdopen(handle, "rb") as stream:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise PlaybookInvalid(f"{str(path)!r} is not a file")
-        return stream.read(MAX_PLAN_BYTES + 1)
 
 
 def _fill_in(plan: Plan, path: Path) -> Plan:

@@ -34,9 +34,7 @@ def project_in(directory: Path, slug: str = "book") -> Project:
 
 def run_file(project: Project, path: Path, *, is_trusted: bool = True) -> Task:
     """Submit a playbook and work until nothing can go on by itself."""
-    task = submit_playbook(
-        project_id=project.pk, path=path, actor=OPERATOR, is_trusted=is_trusted
-    )
+    task = submit_playbook(project_id=project.pk, path=path, actor=OPERATOR, is_trusted=is_trusted)
     drive(project)
     return fresh(task)
 

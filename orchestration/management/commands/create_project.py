@@ -9,13 +9,15 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from orchestration.contracts.yaml_text import parse_yaml
-from orchestration.errors import NotFound, PolicyInvalid
+from orchestration.contracts.documents import require_json
+from orchestration.contracts.yaml_text import load_yaml
+from orchestration.errors import PolicyInvalid
 from orchestration.management.operator import (
     errors_in_words,
     operator_actor,
     operator_workspace,
 )
+from orchestration.policy import Policy
 from orchestration.services.projects import create_project
 
 MAX_POLICY_BYTES = 1024 * 1024
@@ -52,17 +54,17 @@ class Command(BaseCommand):
 
 
 def _read_policy(name: str) -> Mapping[str, Any]:
-    """Read a policy file. Errors: NotFound, PolicyInvalid with the line of every fault."""
-    try:
-        with Path(name).open("rb") as stream:
-            data = stream.read(MAX_POLICY_BYTES + 1)
-    except FileNotFoundError:
-        raise NotFound(f"There is no file {name!r}.") from None
-    except OSError as error:
-        raise PolicyInvalid(f"{name!r} cannot be read: {error.strerror}") from None
-    source = parse_yaml(data, limit_bytes=MAX_POLICY_BYTES, noun=name)
+    """Read a policy file. Errors: PolicyInvalid with the line of every fault; see `load_yaml`."""
+    source = load_yaml(Path(name).expanduser(), limit_bytes=MAX_POLICY_BYTES)
     if source.value is None:
         return {}
     if not isinstance(source.value, Mapping):
         raise PolicyInvalid(f"{name} must hold an object with the parts of a policy")
-    return source.value
+    document = dict(source.value)
+    try:
+        require_json(document, detail=f"{name} is not valid.", error=PolicyInvalid)
+        Policy.parse(document)
+    except PolicyInvalid as error:
+        faults = source.with_lines(error.errors)
+        raise PolicyInvalid(f"{name} is not a valid policy.", errors=faults) from None
+    return document

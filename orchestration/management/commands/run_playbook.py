@@ -10,6 +10,7 @@ import os
 import re
 import sys
 from argparse import ArgumentParser
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -62,23 +63,33 @@ class Command(BaseCommand):
             read_playbook(path)
             given = options["workspace"]
             workspace = operator_workspace(given, must_exist=True) if given else None
-        lock = DataDirLock(settings.COUNTERSIGN_DATA_DIR)
-        is_own = not settings.REDIS_URL and _acquired(lock)
-        self._prepare(is_own=is_own)
-        with errors_in_words():
-            project = choose_project(options["project"], workspace, path)
-            task = submit_playbook(
-                project_id=project.pk, path=path, actor=operator_actor(), is_trusted=True
-            )
-        self._write(f"{task} {task.title}, in {project.workspace}")
         may_wait = not options["no_wait"]
-        standing, is_clean = (
-            self._run_here(task, may_wait=may_wait)
-            if is_own
-            else (self._run_there(task, may_wait=may_wait), True)
-        )
-        lock.release()
+        with ExitStack() as stack:
+            lock = self._own_lock(stack)
+            self._prepare(is_own=lock is not None)
+            with errors_in_words():
+                project = choose_project(options["project"], workspace, path)
+                task = submit_playbook(
+                    project_id=project.pk, path=path, actor=operator_actor(), is_trusted=True
+                )
+            self._write(f"{task} {task.title}, in {project.workspace}")
+            if lock is not None:
+                standing, is_clean = self._run_here(task, lock, may_wait=may_wait)
+            else:
+                standing, is_clean = self._run_there(task, may_wait=may_wait), True
         self._leave(EXIT_CODES[standing], is_clean=is_clean)
+
+    def _own_lock(self, stack: ExitStack) -> DataDirLock | None:
+        """Take the data directory for an engine of our own, or return None when another has it."""
+        if settings.REDIS_URL:
+            return None
+        lock = DataDirLock(settings.COUNTERSIGN_DATA_DIR)
+        try:
+            lock.acquire()
+        except DataDirHeld:
+            return None
+        stack.callback(lock.release)
+        return lock
 
     def _prepare(self, *, is_own: bool) -> None:
         if not is_own:
@@ -89,7 +100,7 @@ class Command(BaseCommand):
             call_command("migrate", interactive=False, verbosity=0)
         call_command("bootstrap", no_demo=True, stdout=self.stdout)
 
-    def _run_here(self, task: Task, *, may_wait: bool) -> tuple[Standing, bool]:
+    def _run_here(self, task: Task, lock: DataDirLock, *, may_wait: bool) -> tuple[Standing, bool]:
         """Work on it in this process, with pages where Sir may be needed."""
         if not may_wait:
             follower = self._follower(task, home_url())
@@ -100,6 +111,7 @@ class Command(BaseCommand):
             return standing, is_clean
         collect_static_files()
         engine = PagedEngine()
+        lock.note(url=engine.url)
         self._write(f"Countersign is at {engine.url} while this runs (Ctrl-C stops it)")
         follower = self._follower(task, engine.url)
         standing, is_clean = engine.follow(Watch(follower, may_wait=True))
@@ -147,14 +159,6 @@ class Command(BaseCommand):
             os._exit(code)
         if code:
             sys.exit(code)
-
-
-def _acquired(lock: DataDirLock) -> bool:
-    try:
-        lock.acquire()
-    except DataDirHeld:
-        return False
-    return True
 
 
 def home_url() -> str:
