@@ -1,6 +1,6 @@
 """Every state machine of the system: enums, tables of allowed moves, terminal sets, the master-list view.
 
-No queries and no Django models here. `docs/architecture.md` draws its diagrams from these tables.
+No queries and no Django models here. `docs/states.md` is drawn from these tables.
 Source: DESIGN section 4.
 """
 
