@@ -28,6 +28,9 @@ from dashboard.verdicts import (
 )
 from orchestration.states import DecisionKind
 
+IS_TEXT = frozenset({"answer"})
+"""Verdicts that are their text: the engine asks no reason of them, the form asks the words."""
+
 
 class ShownDecision(Protocol):
     """What the dock reads of a decision, whether a row or a typed copy of one."""
@@ -88,7 +91,7 @@ def _verdict(option: Mapping[str, Any], key: str, *, is_primary: bool) -> Verdic
         key=key,
         consequences=[consequence_text(item["code"], item["params"]) for item in consequences],
         sentences=[*sentences, str(FINAL_SENTENCE)],
-        requires_reason=bool(option["requires_reason"]),
+        requires_reason=bool(option["requires_reason"]) or option["verdict"] in IS_TEXT,
         is_destructive=bool(option["destructive"]),
         is_primary=is_primary and not option["destructive"],
     )

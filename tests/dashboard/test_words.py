@@ -131,6 +131,12 @@ def test_a_medium_defect_without_a_fix_offers_to_have_it_fixed() -> None:
     assert views[0].text == VERDICT_BUTTONS["medium_defect.have_it_fixed"]
 
 
+def test_an_answer_is_not_sent_without_words() -> None:
+    views = verdict_views("waiting_human", options_for(DecisionKind.WAITING_HUMAN, FULL))
+    asks = {view.verdict: view.requires_reason for view in views}
+    assert asks == {"answer": True, "approve": False, "reject": True, "abort": True}
+
+
 def test_a_decided_item_shows_its_verdicts_own_word() -> None:
     assert decision_label("decided", "accept_as_is").word == "Accepted as is"
     assert decision_label("expired").word == "Expired"
