@@ -1,4 +1,4 @@
-"""Celery entry points: each takes ids at most, calls one service, and may run twice, late or never."""
+"""Celery entry points: each calls one service and may run twice, late or never."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from uuid import uuid4
 
 from celery import shared_task, signals
 
-from orchestration.services.assignments import Slot
 from orchestration.services.audit import seal_events
 from orchestration.services.health import answer_canary
 from orchestration.services.sweeping import sweep
+from orchestration.services.work import Slot
 from orchestration.services.worker_link import stopping
 from orchestration.services.working import work_until_idle
 

@@ -15,7 +15,6 @@ from django.contrib.auth.models import Group, User
 from orchestration.contracts.results import CommentInput, OutputInput
 from orchestration.models import Agent, Assignment, Decision, Project, Task
 from orchestration.services.agents import create_agent
-from orchestration.services.assignments import Slot
 from orchestration.services.decisions import Outcome, Verdict, decide_decision
 from orchestration.services.intake import NewTask, create_task
 from orchestration.services.projects import create_project
@@ -26,7 +25,7 @@ from orchestration.services.tasks import (
     change_status,
     claim_task,
 )
-from orchestration.services.work import SYSTEM, Actor
+from orchestration.services.work import SYSTEM, Actor, Slot
 from orchestration.services.working import work_until_idle
 from orchestration.states import CommentType, DecisionStatus
 

@@ -84,13 +84,13 @@ def ready_in_phase(parent_id: int, phase: int) -> list[Task]:
     )
 
 
-def phase_has_open_step(parent_id: int, phase: int) -> bool:
-    """Look once into the index whether a phase still has a step that has not ended."""
+def phase_has_open_step(parent_id: int, phase: int, *, but: int) -> bool:
+    """Look once into the index whether a phase has another step that has not ended."""
     sql = (
         f"SELECT 1 FROM {TASK} WHERE parent_id = %s AND phase = %s "
-        f"AND status IN ({_marks(OPEN_STATES)}) AND NOT is_superseded LIMIT 1"
+        f"AND status IN ({_marks(OPEN_STATES)}) AND NOT is_superseded AND id <> %s LIMIT 1"
     )
-    return bool(fetch_values(sql, [parent_id, phase, *OPEN_STATES]))
+    return bool(fetch_values(sql, [parent_id, phase, *OPEN_STATES, but]))
 
 
 def tasks_blocked_by(task_id: int) -> list[int]:
@@ -126,6 +126,29 @@ def record_reads(task_id: int, assignment_id: int | None, at: datetime) -> None:
         "WHERE d.task_id = %s ON CONFLICT DO NOTHING",
         [task_id, assignment_id, datetime_parameter(at), task_id],
     )
+
+
+def lock_versions(
+    assignment_id: int, task_id: int, parent_id: int | None
+) -> tuple[str, int, int, int, int | None] | None:
+    """Lock a parent, its task and an assignment of it, in this order, and read their versions.
+
+    Shape: (assignment status, its token, task version, project version, parent version); None when
+    one of them is gone.
+    """
+    if parent_id is None:
+        parent, join, locks = "NULL", "", "t, a"
+    else:
+        parent, join, locks = "q.version", f"JOIN {TASK} q ON q.id = t.parent_id", "q, t, a"
+    sql = (
+        f"SELECT a.status, a.token, t.version, p.version, {parent} FROM {TASK} t {join} "
+        f"JOIN {ASSIGNMENT} a ON a.task_id = t.id JOIN {PROJECT} p ON p.id = t.project_id "
+        "WHERE t.id = %s AND a.id = %s"
+    )
+    if connection.features.has_select_for_update:
+        sql += f" FOR NO KEY UPDATE OF {locks}"
+    rows = fetch_values(sql, [task_id, assignment_id])
+    return (rows[0][0], rows[0][1], rows[0][2], rows[0][3], rows[0][4]) if rows else None
 
 
 def queued_candidates(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -24,13 +23,19 @@ from orchestration.rules.scoring import COLLABORATION
 from orchestration.seats.base import SeatJob
 from orchestration.seats.registry import EXTERNAL, pick_backend, worker_backends
 from orchestration.services.lookups import lock_task
-from orchestration.services.moves import hint_task, move_assignment, move_task
-from orchestration.services.work import Work, locked
+from orchestration.services.moves import (
+    hint_task,
+    move_assignment,
+    move_task,
+    record_assignment,
+)
+from orchestration.services.work import Slot, Work, locked
 from orchestration.states import (
     ASSIGNMENT_LIVE,
     TASK_HOLDS_SLOT,
     AssignmentStatus,
     Complexity,
+    ProjectStatus,
     Seat,
     TaskStatus,
 )
@@ -38,13 +43,6 @@ from orchestration.states import (
 WORKER_LEASE_SECONDS = 30
 """Lease of our own workers: the crash grace. They heartbeat at a third of it."""
 _CANDIDATES = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """One executor slot of a worker process. `worker` names host, process start and thread."""
-
-    worker: str
 
 
 def queue_assignment(
@@ -154,16 +152,7 @@ def lease(
     Errors: IllegalTransition when the row is no longer queued.
     Locks: expects the assignment's and its task's rows locked.
     """
-    seconds = policy.limits.lease_seconds if agent else WORKER_LEASE_SECONDS
-    assignment.worker = worker
-    assignment.agent = agent
-    assignment.token += 1
-    assignment.lease_token = secrets.token_urlsafe(24)
-    assignment.leased_at = work.now
-    assignment.lease_expires_at = work.now + timedelta(seconds=seconds)
-    timeout = policy.limits.timeout_seconds(assignment.task.depth)
-    assignment.deadline = work.now + timedelta(seconds=timeout)
-    assignment.has_progress = False
+    _fill_lease(work, assignment, policy, worker=worker, agent=agent)
     move_assignment(work, assignment, AssignmentStatus.LEASED)
     work.touch(
         assignment,
@@ -177,6 +166,47 @@ def lease(
         move_task(work, task, TaskStatus.CLAIMED, facts={"holder": worker})
     hint_task(work, task)
     return assignment
+
+
+def _fill_lease(
+    work: Work, assignment: Assignment, policy: Policy, *, worker: str, agent: Agent | None
+) -> None:
+    seconds = policy.limits.lease_seconds if agent else WORKER_LEASE_SECONDS
+    assignment.worker = worker
+    assignment.agent = agent
+    assignment.token += 1
+    assignment.lease_token = secrets.token_urlsafe(24)
+    assignment.leased_at = work.now
+    assignment.lease_expires_at = work.now + timedelta(seconds=seconds)
+    timeout = policy.limits.timeout_seconds(assignment.task.depth)
+    assignment.deadline = work.now + timedelta(seconds=timeout)
+    assignment.has_progress = False
+
+
+def take_on_the_way(work: Work, rows: Sequence[Assignment]) -> Assignment | None:
+    """Let the finisher's free slot take the first new assignment it may run, before it is inserted.
+
+    Only a step of the plan whose slot the finisher gives back, so the parallel limit holds.
+    """
+    slot = work.slot
+    if slot is None or work.taken is not None:
+        return None
+    names = worker_backends()
+    for row in rows:
+        runs = row.backend in names and row.task.project.status == ProjectStatus.ACTIVE
+        if runs and (row.seat != Seat.EXECUTOR or row.task.parent_id == work.freed_parent_id):
+            _fill_lease(work, row, row.task.project.policy, worker=slot.worker, agent=None)
+            row.status = AssignmentStatus.LEASED.value
+            work.taken = row
+            return row
+    return None
+
+
+def record_taken(work: Work, row: Assignment) -> None:
+    """Record that a new assignment was leased as it was made, and claim its task with it."""
+    record_assignment(work, row, before=AssignmentStatus.QUEUED)
+    if row.seat == Seat.EXECUTOR:
+        move_task(work, row.task, TaskStatus.CLAIMED, facts={"holder": row.worker})
 
 
 def claim_next(

@@ -74,31 +74,24 @@ def advance(work: Work, task: Task, parent: Task) -> list[Assignment]:
 
     Locks: expects the parent locked; takes the dependents in id order.
     """
-    work.flush()
     ready: list[Task] = []
     if close_dependencies(task.pk):
         ready = ready_dependents(task.pk, parent.open_phase)
-    if not _phase_is_open(parent):
+    if not phase_has_open_step(parent.pk, parent.open_phase, but=task.pk):
+        work.flush()
         first = _unfinished(parent).aggregate(first=Min("phase"))["first"]
         if first is None:
             return finish_planned(work, parent)
-        parent.open_phase = first
-        work.touch(parent, "open_phase")
-        ready = ready_in_phase(parent.pk, parent.open_phase)
+        if first > parent.open_phase:
+            parent.open_phase = first
+            work.touch(parent, "open_phase")
+            ready = ready_in_phase(parent.pk, parent.open_phase)
     return make_ready(work, [_attach(row, parent) for row in ready])
 
 
 def _attach(row: Task, parent: Task) -> Task:
     row.parent, row.project, row.root = parent, parent.project, parent.root or parent
     return row
-
-
-def _phase_is_open(parent: Task) -> bool:
-    """Whether the open phase still has an unfinished step: one look into the index."""
-    return (
-        phase_has_open_step(parent.pk, parent.open_phase)
-        or _unfinished(parent).filter(phase__lte=parent.open_phase).exists()
-    )
 
 
 def _unfinished(parent: Task) -> QuerySet[Task]:

@@ -9,6 +9,7 @@ from django.db.models import Model
 from orchestration.errors import NotFound, Stale
 from orchestration.models import Assignment, Project, Task
 from orchestration.models.rows import fetch_rows
+from orchestration.models.statements import lock_versions
 
 M = TypeVar("M", bound=Model)
 
@@ -59,6 +60,25 @@ def lock_for_result(assignment: Assignment) -> Assignment:
     row = _one(Assignment, assignment.pk, lock=True)
     row.task, row.project = task, task.project
     return row
+
+
+def relock_for_result(held: Assignment) -> Assignment:
+    """Lock what `lock_for_result` locks; use the copies in hand where nothing changed since.
+
+    One statement instead of four: every change of a task or project shows in its version.
+    Errors: NotFound.
+    """
+    task = held.task
+    parent = task.parent if task.parent_id is not None else None
+    versions = lock_versions(held.pk, task.pk, task.parent_id)
+    known = (
+        held.status,
+        held.token,
+        task.version,
+        task.project.version,
+        parent.version if parent is not None else None,
+    )
+    return held if versions == known else lock_for_result(held)
 
 
 def _one(model: type[M], pk: int, *, lock: bool = False) -> M:

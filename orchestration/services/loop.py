@@ -147,6 +147,10 @@ def conclude_if_drained(work: Work, root: Task, tree: Sequence[int]) -> None:
 
 def settle_ending(work: Work, task: Task) -> None:
     """After any assignment of a tree ended: conclude its attempt if that was the last one."""
+    parent = task.parent if task.parent_id is not None else None
+    if parent is not None and parent.pk == task.root_id and not parent.is_ending:
+        # The caller holds the parent's lock, and it is the root.
+        return
     if not is_root_ending(task.lineage_root_id):
         return
     work.flush()

@@ -105,14 +105,21 @@ def move_assignment(
         assignment.error = why if target is not AssignmentStatus.DONE else ""
         fields += ["finished_at", "error"]
     work.touch(assignment, *fields)
+    record_assignment(work, assignment, before=source, why=why)
+
+
+def record_assignment(
+    work: Work, assignment: Assignment, *, before: AssignmentStatus, why: str = ""
+) -> None:
+    """Record the move that an assignment just made."""
     work.record(
-        f"assignment.{target}",
+        f"assignment.{assignment.status}",
         subject=f"assignment:{assignment.pk}",
         project_id=assignment.project_id,
         task_id=assignment.task_id,
-        before={"status": source.value},
+        before={"status": before.value},
         after={
-            "status": target.value,
+            "status": assignment.status,
             "seat": assignment.seat,
             "backend": assignment.backend,
             "token": assignment.token,

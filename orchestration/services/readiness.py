@@ -16,7 +16,13 @@ from orchestration.rules.redlines import red_line_digest, red_lines_in
 from orchestration.rules.scoring import Score, score
 from orchestration.seats.base import SeatJob
 from orchestration.seats.registry import EXTERNAL, pick_backend
-from orchestration.services.assignments import build_assignment, queue_assignment, record_queued
+from orchestration.services.assignments import (
+    build_assignment,
+    queue_assignment,
+    record_queued,
+    record_taken,
+    take_on_the_way,
+)
 from orchestration.services.inbox import open_decision
 from orchestration.services.lookups import lock_lineage_root
 from orchestration.services.moves import hint_task, move_plan, move_task
@@ -84,10 +90,14 @@ def _queue_executors(work: Work, tasks: Sequence[Task]) -> list[Assignment]:
         rows.append(build_assignment(work, task, Seat.EXECUTOR, policy, backend=name, input={}))
     if not rows:
         return []
+    taken = take_on_the_way(work, rows)
     insert_rows(rows)
     for row in rows:
         record_queued(work, row)
         hint_task(work, row.task)
+    if taken is not None:
+        work.wakes -= 1
+        record_taken(work, taken)
     return rows
 
 

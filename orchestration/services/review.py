@@ -143,7 +143,8 @@ def record_review(
             if document.get("source_key") not in standing:
                 open_defect(work, task, review, document, raised_by=backend, low=low_defects)
         work.flush()
-    return continue_review(work, task, parent, outputs, evidence)
+    is_clean = not found and task.attempt == 1 and not task.fix_round
+    return continue_review(work, task, parent, outputs, evidence, is_clean=is_clean)
 
 
 def continue_review(
@@ -152,12 +153,15 @@ def continue_review(
     parent: Task | None,
     outputs: Sequence[Output] | None = None,
     evidence: Evidence | None = None,
+    *,
+    is_clean: bool = False,
 ) -> list[Assignment]:
     """Go on with a reviewed task: wait for Sir, start the approved fixes, fail, or lock and finish.
 
+    `is_clean` says that it never had a defect: its first review just passed.
     Locks: expects parent and task locked.
     """
-    defects = _unfinished_defects(task)
+    defects = [] if is_clean else _unfinished_defects(task)
     if defects:
         return take_next_step(work, task, defects)
     rows = list(outputs) if outputs is not None else newest_outputs(task)
@@ -170,7 +174,9 @@ def continue_review(
             input={"stage": "lock", "fix_round": task.fix_round}, backend="rules",
         )  # fmt: skip
         return [queued]
-    lock_artifacts(work, task, rows, held.files, exception_note=_exceptions(task))
+    lock_artifacts(
+        work, task, rows, held.files, exception_note="" if is_clean else _exceptions(task)
+    )
     return complete_task(work, task, parent)
 
 

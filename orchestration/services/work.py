@@ -19,7 +19,7 @@ from django.utils import timezone
 from orchestration.broadcast import publisher
 from orchestration.contracts.hints import Hint
 from orchestration.enqueue import wake_workers
-from orchestration.models import AuditEvent, IdempotencyRecord
+from orchestration.models import Assignment, AuditEvent, IdempotencyRecord, Project, Task
 from orchestration.models.rows import insert_rows, update_row
 
 COMMITTED = 0
@@ -51,15 +51,29 @@ class Actor:
 SYSTEM = Actor("system")
 
 
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One executor slot of a worker process. `worker` names host, process start and thread."""
+
+    worker: str
+
+
 @dataclass(slots=True)
 class Work:
-    """What one transaction changes and announces."""
+    """What one transaction changes and announces.
+
+    Shape: `slot` is the free executor slot of whoever finishes something here, if it may take a
+    successor; `taken` is the successor it took.
+    """
 
     actor: Actor
     now: Any = field(default_factory=timezone.now)
     events: list[AuditEvent] = field(default_factory=list)
     hints: dict[str, Hint] = field(default_factory=dict)
     wakes: int = 0
+    slot: Slot | None = None
+    taken: Assignment | None = None
+    freed_parent_id: int | None = None
     _dirty: dict[tuple[type, Any], tuple[models.Model, set[str]]] = field(default_factory=dict)
 
     def touch(self, row: models.Model, *fields: str) -> None:
@@ -109,6 +123,10 @@ class Work:
     def flush(self) -> None:
         """Write what was collected so far: changed fields, then events."""
         for row, fields in self._dirty.values():
+            if "version" not in fields and isinstance(row, Task | Project):
+                # Every change shows in the version: a copy of the same version is the same row.
+                row.version += 1
+                fields.add("version")
             update_row(row, fields)
         self._dirty.clear()
         if self.events:
@@ -117,14 +135,16 @@ class Work:
 
 
 @contextmanager
-def unit_of_work(actor: Actor) -> Iterator[Work]:
+def unit_of_work(actor: Actor, *, slot: Slot | None = None) -> Iterator[Work]:
     """Open a transaction and write everything collected in it at its end.
+
+    With `slot` the first assignment that becomes ready for it may be taken on the way.
 
     Locks: on SQLite the process's writer lock, taken by the database backend. Hints and wake-ups
     go out after commit and never undo or fail committed work.
     """
     with transaction.atomic():
-        work = Work(actor)
+        work = Work(actor, slot=slot)
         yield work
         work.flush()
         if actor.record_id is not None:

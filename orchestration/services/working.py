@@ -16,17 +16,17 @@ from orchestration.contracts.results import CommentInput, OutputInput
 from orchestration.models import Assignment, Task
 from orchestration.seats.base import SeatJob
 from orchestration.seats.registry import backends, worker_backends
-from orchestration.services.assignments import Slot, claim_next, lease
+from orchestration.services.assignments import claim_next, lease
 from orchestration.services.execution import HandIn, start_work
 from orchestration.services.failures import end_without_result, requeue_or_fail
-from orchestration.services.lookups import lock_for_result
+from orchestration.services.lookups import lock_for_result, relock_for_result
 from orchestration.services.outputs import read_output
 from orchestration.services.results import WorkerResult, record_worker_result
 from orchestration.services.retrying import retry_on_deadlock
 from orchestration.services.verification import Evidence
-from orchestration.services.work import SYSTEM, Work, unit_of_work
+from orchestration.services.work import SYSTEM, Slot, Work, unit_of_work
 from orchestration.services.worker_link import WorkerLink
-from orchestration.states import AssignmentStatus, CommentType, ProjectStatus, Seat, TaskStatus
+from orchestration.states import AssignmentStatus, CommentType, ProjectStatus, Seat
 
 logger = logging.getLogger(__name__)
 
@@ -73,7 +73,7 @@ def perform_and_record(held: Assignment, slot: Slot, *, take_next: bool) -> Assi
     if result is None:
         give_back(held, why=link.stop_reason or "stopped", is_transient=False)
         return None
-    return record(held, result, slot, take_next=take_next)
+    return record(held, held.token, result, slot, take_next=take_next)
 
 
 def perform(held: Assignment, link: WorkerLink) -> WorkerResult | None:
@@ -123,39 +123,40 @@ def _evidence(document: Mapping[str, Any]) -> Evidence:
 
 @retry_on_deadlock
 def record(
-    held: Assignment, result: WorkerResult, slot: Slot, *, take_next: bool
+    held: Assignment, token: int, result: WorkerResult, slot: Slot, *, take_next: bool
 ) -> Assignment | None:
     """Record a result if the lease is still ours, and take a successor in the same transaction."""
-    with unit_of_work(SYSTEM) as work:
-        row = lock_for_result(held)
-        if not _is_ours(row, held):
+    with unit_of_work(SYSTEM, slot=slot if take_next else None) as work:
+        row = relock_for_result(held)
+        if not _is_ours(row, token):
             logger.warning("result of assignment %s came under an old token", held.pk)
             return None
+        work.freed_parent_id = row.task.parent_id
         ready = record_worker_result(work, row, row.task.parent, result)
-        work.flush()
         if not take_next:
             work.wake()
             return None
-        following = take(work, slot, ready, row.task)
+        following = work.taken or take(work, slot, ready, row.task)
         if following is not None:
             begin(work, following)
     return following
 
 
-def _is_ours(row: Assignment, held: Assignment) -> bool:
-    return row.status == AssignmentStatus.LEASED and row.token == held.token
+def _is_ours(row: Assignment, token: int) -> bool:
+    return row.status == AssignmentStatus.LEASED and row.token == token
 
 
 def take(work: Work, slot: Slot, ready: Sequence[Assignment], finished: Task) -> Assignment | None:
     """Take one of the assignments that just became ready, else the oldest in the queue."""
     names = worker_backends()
-    freed = finished.parent_id if finished.status not in (TaskStatus.CLAIMED,) else None
+    work.flush()
+    freed = finished.parent_id
     for row in ready:
         may_run = row.backend in names and row.task.project.status == ProjectStatus.ACTIVE
         same_slot = row.seat != Seat.EXECUTOR or row.task.parent_id == freed
         if may_run and same_slot and row.status == AssignmentStatus.QUEUED:
             row.task.project = finished.project
-            work.wakes = max(work.wakes - 1, 0)
+            work.wakes -= 1
             return lease(work, row, row.task.project.policy, worker=slot.worker)
     if finished.project.status != ProjectStatus.ACTIVE:
         return None
@@ -167,7 +168,7 @@ def give_back(held: Assignment, *, why: str, is_transient: bool) -> None:
     """Return an assignment without a result: stopped by us, timed out, or its backend broke."""
     with unit_of_work(SYSTEM) as work:
         row = lock_for_result(held)
-        if not _is_ours(row, held):
+        if not _is_ours(row, held.token):
             return
         if why == "timeout":
             end_without_result(
