@@ -181,6 +181,10 @@ class WakeUpScheduler(Scheduler):  # type: ignore[misc]  # Celery has no types
         for entry in self.schedule.values():
             entry.last_run_at -= entry.schedule.run_every
 
+    def adjust(self, n: float, drift: float = 0.0) -> float:
+        """Sleep until an entry is due. Celery sleeps 10 ms less and spins through the rest."""
+        return n + drift
+
     def apply_entry(self, entry: Any, producer: Any = None) -> None:
         """Send one wake-up; a failed one is not repeated, the next one is due soon."""
         try:
