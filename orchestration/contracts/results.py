@@ -71,6 +71,8 @@ __all__ = [
 ]
 
 TAIL_CHARACTERS = 8_000
+ROW_LIMIT = 2**31 - 1
+"""The largest number that a column of the database holds."""
 BLOCKS_PASS = frozenset({Severity.CRITICAL, Severity.HIGH, Severity.MEDIUM})
 
 Score = Annotated[StrictInt, Field(ge=1, le=5)]
@@ -231,10 +233,10 @@ class ToolCallInput(Document):
 
     tool: Title
     command: Annotated[StrictStr, BeforeValidator(_command_line)] | None = None
-    exit_code: StrictInt | None = None
+    exit_code: Annotated[StrictInt, Field(ge=-ROW_LIMIT, le=ROW_LIMIT)] | None = None
     outcome: Literal["ok", "failed", "interrupted"]
     output_tail: StrictStr = ""
-    duration_ms: Count | None = None
+    duration_ms: Annotated[StrictInt, Field(ge=0, le=ROW_LIMIT)] | None = None
     source: Literal["harness", "agent"] = "agent"
     at: AwareDatetime | None = None
 
