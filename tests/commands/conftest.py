@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
@@ -37,6 +38,14 @@ def run_file(project: Project, path: Path, *, is_trusted: bool = True) -> Task:
     task = submit_playbook(project_id=project.pk, path=path, actor=OPERATOR, is_trusted=is_trusted)
     drive(project)
     return fresh(task)
+
+
+@pytest.fixture(autouse=True)
+def workspaces(tmp_path: Path, settings: Any) -> Path:
+    """Workspaces of this test's own: what one leaves behind must not meet the next."""
+    root = tmp_path / "workspaces"
+    settings.COUNTERSIGN_WORKSPACE_ROOTS = (root,)
+    return root
 
 
 @pytest.fixture

@@ -141,15 +141,13 @@ def test_a_workspace_outside_the_allowed_roots_is_refused(name: str) -> None:
 
 
 def test_a_workspace_that_is_a_symlink_out_of_the_roots_is_refused(
-    tmp_path: Path, settings: object
+    tmp_path: Path, workspaces: Path
 ) -> None:
-    root = tmp_path / "roots"
-    root.mkdir()
-    (root / "link").symlink_to(tmp_path)
-    settings.COUNTERSIGN_WORKSPACE_ROOTS = (root,)  # type: ignore[attr-defined]
+    workspaces.mkdir()
+    (workspaces / "link").symlink_to(tmp_path)
 
     with pytest.raises(WorkspaceError, match="not inside an allowed directory"):
-        create_project(slug="away", workspace=str(root / "link"), actor=OPERATOR)
+        create_project(slug="away", workspace=str(workspaces / "link"), actor=OPERATOR)
 
 
 def test_an_artifact_that_is_a_symlink_out_of_the_workspace_is_not_locked(
