@@ -8,6 +8,8 @@ from typing import Any
 from celery import Celery, signals
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+# `serve` and `worker` run the checks that may stop a start; Celery would run all, once a worker.
+os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
 SWEEP_SECONDS = 3.0
 SEAL_SECONDS = 0.4

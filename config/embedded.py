@@ -120,6 +120,8 @@ class Embedded:
         """Serve until SIGINT or SIGTERM. Return whether every running job ended by itself."""
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._on_signal)
+        # A fault in the application ends the start here, before anything works beside it.
+        self.server.config.load()
         if self.workers and self.beat:
             self.workers.start()
             self.beat.start()
