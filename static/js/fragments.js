@@ -1,10 +1,6 @@
-// A changed topic refetches the fragments that declare it. One is replaced only by a newer version,
-// and never while it holds focus, a selection or unsent text: then it says that it changed.
+// Refetch one fragment (`data-fragment`). It is replaced only by a newer version, and never while it
+// holds focus, a selection or unsent text: then it says that it changed.
 const asked = new WeakMap();
-
-function has(element, node) {
-  return node && element.contains(node);
-}
 
 function isHeld(element) {
   if (element.dataset.replace === "always") return false;
@@ -12,8 +8,8 @@ function isHeld(element) {
   const unsent = [...element.querySelectorAll("textarea, input[type=text], input[type=number]")]
     .some((field) => field.value !== field.defaultValue);
   return unsent
-    || (has(element, document.activeElement) && document.activeElement !== document.body)
-    || (!selection.isCollapsed && has(element, selection.anchorNode));
+    || (element.contains(document.activeElement) && document.activeElement !== document.body)
+    || (!selection.isCollapsed && element.contains(selection.anchorNode));
 }
 
 function markChanged(element) {
@@ -69,17 +65,7 @@ async function refresh(element) {
   else replace(element, fresh);
 }
 
-document.body.addEventListener("topic-changed", (event) => {
-  const { topic, version } = event.detail;
-  document.querySelectorAll(`[data-topic="${CSS.escape(topic)}"][data-fragment]`).forEach((element) => {
-    const known = Number(element.dataset.version || 0);
-    if (!version || !known || version > known || element.dataset.replace) refresh(element);
-  });
-});
-
-document.body.addEventListener("catch-up", () => {
-  document.querySelectorAll("[data-topic][data-fragment]").forEach(refresh);
-});
+document.addEventListener("refresh-fragment", (event) => refresh(event.target));
 
 document.addEventListener("focusout", (event) => {
   const element = event.target.closest?.("[data-stale][data-fragment]");

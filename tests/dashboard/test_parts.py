@@ -129,6 +129,8 @@ def part_context() -> dict[str, Any]:
 
 
 OWN_CONTEXT: dict[str, dict[str, Any]] = {
+    "band.html": {"band": samples_board.sample_bands()[0]},
+    "band_head.html": {"band": samples_board.sample_bands()[0]},
     "log_line.html": {"line": samples_board.sample_log()[0]},
     "master_row.html": {"row": samples_board.sample_master()[0]},
     "severity.html": {"label": SEVERITY_LABELS[Severity.MEDIUM]},
