@@ -160,7 +160,12 @@ def take(work: Work, slot: Slot, ready: Sequence[Assignment], finished: Task) ->
             return lease(work, row, row.task.project.policy, worker=slot.worker)
     if finished.project.status != ProjectStatus.ACTIVE:
         return None
-    return claim_next(work, slot, frees_slot_of=freed)
+    following = claim_next(work, slot, frees_slot_of=freed)
+    if following is not None and freed is not None and following.task.parent_id == freed:
+        # Read and locked in this very transaction: the sibling's copy of the parent is this one.
+        following.task.parent = finished.parent
+        following.task.project = following.project = finished.project
+    return following
 
 
 @retry_on_deadlock
