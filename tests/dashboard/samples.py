@@ -137,11 +137,24 @@ def sample_row(id: str, title: str, where: list[str], minutes: int, **more: Any)
 
 def sample_groups() -> list[InboxGroup]:
     """The list of the picture."""
-    stopped = sample_row(
+    return [
+        InboxGroup("1", GROUPS[1], [stopped_row()]),
+        InboxGroup("2", MEDIUM_ONLY, defect_rows()),
+        *waiting_groups(),
+    ]
+
+
+def stopped_row() -> InboxRow:
+    """A stopped project."""
+    return sample_row(
         "1", "迁移历史对账数据到新账本", ["历史账本迁移", "LED-7", "attempt 3 of 3"], 42,
         kind="max_retries", is_p0=True, is_selectable=False, blocks=11,
     )  # fmt: skip
-    defects = [
+
+
+def defect_rows() -> list[InboxRow]:
+    """Medium defects, the first selected."""
+    return [
         sample_row("7", TITLE, ["支付平台", "PAY-12 / 2b", "fix round 2 of 3"], 184, blocks=5,
                    is_current=True, version=2),
         sample_row("8", "幂等键冲突时返回 500，规格要求 409",
@@ -152,6 +165,10 @@ def sample_groups() -> list[InboxGroup]:
         sample_row("10", "Runbook step 6 names a host that was retired in March",
                    ["机房搬迁演练", "OPS-4 / 2", "fix round 1 of 3"], 12, blocks=1, is_unseen=True),
     ]  # fmt: skip
+
+
+def waiting_groups() -> list[InboxGroup]:
+    """Plans and commands, a question, a notice."""
     plans = [
         sample_row("11", "机房搬迁演练：核心交换机割接方案",
                    ["Plan rejected", "机房搬迁演练", "OPS-2"], 120,
@@ -171,8 +188,6 @@ def sample_groups() -> list[InboxGroup]:
         kind="high_notice",
     )
     return [
-        InboxGroup("1", GROUPS[1], [stopped]),
-        InboxGroup("2", MEDIUM_ONLY, defects),
         InboxGroup("3", GROUPS[3], plans),
         InboxGroup("4", GROUPS[4], [question]),
         InboxGroup("5", GROUPS[5], [notice]),

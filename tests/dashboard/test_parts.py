@@ -79,19 +79,38 @@ def parts_context() -> dict[str, Any]:
     }
 
 
+def drawn_context() -> dict[str, Any]:
+    """What the drawn parts show."""
+    bands = samples_board.sample_bands()
+    files = samples.sample_diff().files
+    return {
+        "output": samples.sample_output(),
+        "diff": samples.sample_diff(),
+        "file": files[0],
+        "line": files[0].hunks[0].unified[0].rows[0],
+        "rounds": samples.sample_rounds(),
+        "impact": samples.sample_impact(),
+        "score": samples_board.sample_score(),
+        "bands": bands,
+        "node": bands[0].nodes[0],
+        "gantt": samples_board.sample_gantt(),
+        "lines": samples_board.sample_log(),
+        "stages": samples_board.sample_stages(),
+        "progress": Progress(3, 9, "3 of 9 done"),
+        "trust": trust_view(0.83, 0.5),
+        "layers": [layer_view("L1", "passed"), layer_view("L4", "not_possible", "no agent")],
+    }
+
+
 def part_context() -> dict[str, Any]:
     """One context that fills every part."""
-    dock = samples.sample_dock()
-    card = parts_context()["card"]
-    keys = [KeyLine(["j", "k"], "move")]
+    dock, keys = samples.sample_dock(), [KeyLine(["j", "k"], "move")]
     return {
         **parts_context(),
+        **drawn_context(),
         "label": TASK_LABELS[TaskStatus.WORKING],
         "mark": mark_view("agent_verified", "<b>12 passed</b>"),
         "marks": [mark_view(kind, "claim") for kind in MARK_LABELS],
-        "trust": trust_view(0.83, 0.5),
-        "layers": [layer_view("L1", "passed"), layer_view("L4", "not_possible", "no agent")],
-        "progress": Progress(3, 9, "3 of 9 done"),
         "row": samples.sample_groups()[1].rows[0],
         "group": samples.sample_groups()[1],
         "groups": [KeyGroup("Inbox", keys)],
@@ -101,24 +120,11 @@ def part_context() -> dict[str, Any]:
         "reason": "<script>alert(1)</script>",
         "back_url": "/back/",
         "extra": {"amount": "5"},
-        "card": card,
         "id": "7",
         "new_url": "/new/",
         "outcome": "Not signed",
-        "output": samples.sample_output(),
-        "diff": samples.sample_diff(),
-        "file": samples.sample_diff().files[0],
-        "line": samples.sample_diff().files[0].hunks[0].unified[0].rows[0],
-        "rounds": samples.sample_rounds(),
-        "impact": samples.sample_impact(),
-        "score": samples_board.sample_score(),
-        "bands": samples_board.sample_bands(),
-        "node": samples_board.sample_bands()[0].nodes[0],
-        "gantt": samples_board.sample_gantt(),
-        "lines": samples_board.sample_log(),
         "steps": ["2a"],
         "download_url": "/log.txt",
-        "stages": samples_board.sample_stages(),
         "banner": Banner("Lost", "refresh"),
         "title": "Proposed fix",
         "text": "New items appear here.",
