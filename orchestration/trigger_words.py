@@ -41,8 +41,8 @@ ACTION_VERBS = words(
     "编写, 撰写, 整理, 收集, 采集, 抓取, 爬取, 清洗, 解析, 统计, 汇总, 对比, 比较, 评估",
     "测试, 验证, 发布, 上线, 安装, 配置, 升级, 备份, 恢复, 监控, 训练, 导出, 导入, 下载",
     "上传, 翻译, 修改, 修复, 删除, 更新, 替换, 合并, 生成, 绘制, 搜索, 查询, 检查, 审查",
-    "排查, 记录, 通知, 发送, 提交, 总结, 规划, 对接, 集成, 重写, 改造, 拆分, 策划, 组织, 安排, 准备",
-    "筹备, 删掉, 重启, 归档, 签署, 采购, 预订",
+    "排查, 记录, 通知, 发送, 提交, 总结, 规划, 对接, 集成, 重写, 改造, 拆分, 策划",
+    "组织, 安排, 准备, 筹备, 删掉, 重启, 归档, 签署, 采购, 预订",
     "write, rewrite, draft, collect, gather, fetch, download, upload, clean, parse, count",
     "summarise, summarize, compare, evaluate, test, verify, check, review, audit, publish",
     "release, install, configure, upgrade, update, back up, restore, monitor, train, export",
@@ -58,6 +58,7 @@ SMALL_TALK = words(
     "perfect, awesome, thanks, thank you, thanks a lot, thank you very much, thx, ty, cheers",
     "got it, i see, understood, noted, roger, right, sounds good, looks good, lgtm, no problem",
     "hi, hello, hey, good morning, good evening, good night, bye, goodbye, see you, welcome",
+    "不用, 不用了, 不是, 没有, 不行, 不对, 不要, please, not yet, never mind",
     "you're welcome, well done, great job, good job, so much, very much, all good",
 )
 CONTINUATIONS = words(

@@ -21,27 +21,32 @@ DOMAINS = _table(
     frontend="前端, 网页, 页面, 界面, 组件, frontend, front end, web page, css, html, react, vue",
     backend="后端, 接口, 微服务, 服务端, backend, back end, api, microservice, endpoint, server",
     mobile="移动端, 安卓, 小程序, 手机端, mobile, android, ios, mini program",
-    database="数据库, 数据表, 索引, crud, database, sql, schema, postgresql, postgres, mysql, redis",
+    database="数据库, 数据表, 索引, crud, database, sql, schema, postgresql"
+    ", postgres, mysql, redis",
     data="数据采集, 数据分析, 数据仓库, 销售数据, 报表, 统计, 指标, 特征工程, 数据清洗, 可视化, etl"
     ", data warehouse, data pipeline, dashboard, metrics, statistics, dataset, spreadsheet",
-    machine_learning="模型训练, 机器学习, 深度学习, 推荐系统, 大模型, 神经网络, 向量, machine learning"
-    ", deep learning, model training, recommender, neural network, llm, embedding",
+    machine_learning="模型训练, 机器学习, 深度学习, 推荐系统, 大模型, 神经网络, 向量"
+    ", machine learning, deep learning, model training, recommender, neural network, llm"
+    ", embedding",
     operations="部署, 运维, 监控, 日志, 集群, 容器, 服务器, 高可用, 上线, deployment, deploy, ci"
     ", cluster, container, monitoring, infrastructure, devops, kubernetes, downtime, uptime",
     security="认证, 鉴权, 权限, 登录, 安全, 加密, 漏洞, 单点登录, authentication, authorization"
     ", login, security, encryption, vulnerability, oauth, sso, permission",
     payment="支付, 结算, 对账, 退款, 账单, 发票, payment, billing, checkout, invoice, refund",
-    finance="财务, 预算, 交易, 投资, 股票, 审计报告, 税务, finance, budget, trading, investment, tax",
+    finance="财务, 预算, 交易, 投资, 股票, 审计报告, 税务, finance, budget, trading"
+    ", investment, tax",
     commerce="电商, 商城, 订单, 商品, 库存, 购物车, 销售, e-commerce, ecommerce, orders, inventory"
     ", shop, cart, sales, product catalogue, product catalog, marketplace, pricing",
-    marketing="营销, 市场, 竞品, 推广, 品牌, 用户增长, marketing, market, competitor, campaign, seo",
-    writing="文档, 报告, 文章, 论文, 手册, 文案, 博客, report, article, documentation, manual, essay"
-    ", blog, readme, newsletter, whitepaper",
+    marketing="营销, 市场, 竞品, 推广, 品牌, 用户增长, marketing, market, competitor"
+    ", campaign, seo",
+    writing="文档, 报告, 文章, 论文, 手册, 文案, 博客, report, article, documentation, manual"
+    ", essay, blog, readme, newsletter, whitepaper",
     legal="合同, 法律, 合规, 隐私政策, contract, legal, compliance, gdpr, privacy policy, licence",
     medical="医疗, 临床, 病历, 诊断, medical, clinical, patient, diagnosis",
     people="招聘, 培训, 绩效, 面试, hiring, recruitment, onboarding, interview",
     events="会议, 活动, 行程, 旅行, 年会, conference, event, trip, travel, workshop",
-    testing="单元测试, 集成测试, 测试用例, 回归测试, unit test, integration test, test suite, tests",
+    testing="单元测试, 集成测试, 测试用例, 回归测试, unit test, integration test"
+    ", test suite, tests",
     hardware="硬件, 嵌入式, 固件, 传感器, hardware, embedded, firmware, sensor",
 )
 """Fields of knowledge and the words that name them."""
@@ -55,9 +60,9 @@ EXPERT = words(
 
 TOOLS = words(
     "python, java, golang, rust, typescript, javascript, node, react, vue, angular, django, flask",
-    "fastapi, spring boot, docker, kubernetes, k8s, helm, terraform, ansible, jenkins, nginx, mysql",
-    "postgresql, postgres, sqlite, redis, mongodb, elasticsearch, kafka, rabbitmq, celery, spark",
-    "hadoop, airflow, snowflake, bigquery, tensorflow, pytorch, aws, gcp, azure, github",
+    "fastapi, spring boot, docker, kubernetes, k8s, helm, terraform, ansible, jenkins, nginx",
+    "mysql, postgresql, postgres, sqlite, redis, mongodb, elasticsearch, kafka, rabbitmq, celery",
+    "spark, hadoop, airflow, snowflake, bigquery, tensorflow, pytorch, aws, gcp, azure, github",
     "github actions, gitlab, jira, confluence, slack, figma, excel, powerpoint, ppt",
     "stripe, paypal, salesforce, sap, tableau, grafana, prometheus, s3, lambda, graphql, grpc",
     "数据库, 微信, 支付宝, 钉钉, 飞书, 企业微信, 小程序, 邮件, email, crud, latex, bash, git, ci",
@@ -107,9 +112,9 @@ COSTS: Mapping[int, tuple[str, ...]] = MappingProxyType(
     {
         2: words("配置, 接口, 公开, config, configuration, public api, shared, customers, 客户"),
         3: words(
-            "支付, 结算, 退款, 认证, 鉴权, 权限, 用户数据, 隐私, 合同, 数据库, 部署, 发布, 上线, 升级",
-            "payment, billing, refund, authentication, authorization, permission, personal data",
-            "contract, database, deploy, release, publish, upgrade, legal, security",
+            "支付, 结算, 退款, 认证, 鉴权, 权限, 用户数据, 隐私, 合同, 数据库, 部署, 发布, 上线",
+            "升级, payment, billing, refund, authentication, authorization, permission",
+            "personal data, contract, database, deploy, release, publish, upgrade, legal, security",
         ),
         4: words(
             "停机, 零停机, 数据迁移, 迁移, 线上, 正式环境, 全量, 财务, 资金, 法律, 医疗, migrate",
@@ -117,8 +122,8 @@ COSTS: Mapping[int, tuple[str, ...]] = MappingProxyType(
         ),
         5: words(
             "不可逆, 无法恢复, 不能回滚, 永久, 生产环境, 实盘, 删库, irreversible, irrevocable",
-            "cannot be undone, no rollback, permanently, production environment, production database",
-            "to production, in production, real money, live trading",
+            "cannot be undone, no rollback, permanently, production environment",
+            "production database, to production, in production, real money, live trading",
         ),
     }
 )

@@ -49,7 +49,13 @@ _NARROW = {
 # U+0130 is the one character whose lower case is longer than itself.
 _REPLACED = {0x130: "i", **_SPACE_AND_QUOTE, **_NARROW}
 _REPLACEABLE = "\u0130\xa0\u3000\u2019０-９Ａ-Ｚａ-ｚ"
+_REPLACEABLE_RUN = re.compile(f"[{_REPLACEABLE}]+")
 _SPECIAL = re.compile(f"[{_HIDDEN}{_REPLACEABLE}]")
+
+
+def _replace(run: re.Match[str]) -> str:
+    """Write wide and special characters the plain way, one for one."""
+    return run[0].translate(_REPLACED)
 
 
 class Folded:
@@ -73,7 +79,7 @@ class Folded:
             self.text = original.lower()
         else:
             self._hide(original, _HIDDEN_RUN)
-            self.text = self.visible.translate(_REPLACED).lower()
+            self.text = _REPLACEABLE_RUN.sub(_replace, self.visible).lower()
 
     def _hide(self, original: str, hidden: re.Pattern[str]) -> None:
         """Drop what shows nothing, and keep the pieces for the way back."""
@@ -94,8 +100,14 @@ class Folded:
 
     def signal(self, kind: str, start: int, end: int) -> Signal:
         """Make a signal of a span of the folded text."""
-        offset = start if self._pieces is None else self.offset(start)
-        return Signal(kind, self.visible[start:end], offset)
+        return Signal(kind, self.visible[start:end], self.offset(start))
+
+    def signals(self, spans: Iterable[tuple[int, int, str]]) -> list[Signal]:
+        """Make signals of spans of the folded text, each with its kind."""
+        visible = self.visible
+        if self._pieces is None:
+            return [Signal(kind, visible[start:end], start) for start, end, kind in spans]
+        return [self.signal(kind, start, end) for start, end, kind in spans]
 
 
 def normal_spacing(text: str) -> str:

@@ -19,7 +19,7 @@ from orchestration.policy import GAP_MARK, Policy, Thresholds, Triggers
 from orchestration.rules.phrases import MAX_HITS, Folded, GapPhrases, Signal
 from orchestration.rules.shape import shape_signals
 from orchestration.rules.vocabulary import Hit, Inflection, Term, Vocabulary
-from orchestration.rules.whitelist import MAX_LENGTH, MessageKind, Whitelist
+from orchestration.rules.whitelist import MAX_LENGTH, MessageKind, Whitelist, core_span
 
 __all__ = ["MessageKind", "Prefilter", "PrefilterResult", "Signal", "compile_triggers", "prefilter"]
 
@@ -109,14 +109,14 @@ class Prefilter:
         started_ns = time.perf_counter_ns()
         folded = Folded(text)
         stripped = folded.text.strip()
-        is_short = len(stripped) <= MAX_LENGTH
-        kind = self._whitelist.small_talk(stripped) if is_short else None
+        span = core_span(stripped) if len(stripped) <= MAX_LENGTH else None
+        kind = self._whitelist.small_talk(stripped, span) if span is not None else None
         signals: list[Signal] = []
         counts: dict[str, int] = {}
         if kind is None:
             signals, counts, has_verb = self.signals(folded, stripped)
-            if is_short:
-                kind = self._short_kind(stripped, counts, has_verb=has_verb)
+            if span is not None:
+                kind = self._short_kind(stripped, span, counts, has_verb=has_verb)
         outcome: Literal["direct", "assess"] = "direct"
         rule = "no_signal"
         if kind is not None:
@@ -128,16 +128,24 @@ class Prefilter:
         return PrefilterResult(outcome, rule, tuple(signals), counts, kind, elapsed_us)
 
     def _short_kind(
-        self, text: str, counts: Mapping[str, int], *, has_verb: bool
+        self, text: str, span: tuple[int, int], counts: Mapping[str, int], *, has_verb: bool
     ) -> MessageKind | None:
         """Return what kind of whitelisted message a short text is, once its words are known."""
+        plain = self._whitelist.without_courtesy(text, span)
+        if plain != text:
+            text, span = plain, core_span(plain)
+        instruction = self._whitelist.instruction(text, span, has_steps="multi_step" in counts)
+        # "Can you open it?" is an instruction, "what does opening it do?" a question.
+        if instruction is not None and self._whitelist.is_request(text, span):
+            return instruction
         question = self._whitelist.question(
             text,
+            span,
             has_intent="intent_verb" in counts,
             has_signal=bool(counts),
             has_verb=has_verb,
         )
-        return question or self._whitelist.instruction(text, has_steps="multi_step" in counts)
+        return question or instruction
 
     def signals(self, folded: Folded, stripped: str) -> tuple[list[Signal], dict[str, int], bool]:
         """Find every signal; also say whether there is any verb of work."""
@@ -145,11 +153,12 @@ class Prefilter:
         if len(text) <= VERB_SCAN_LENGTH:
             hits, counts = self._words_and_verbs.find(text)
             verbs = [hit for hit in hits if hit[2] in _VERBS] if hits else hits
+            if counts.pop("verb", 0):
+                hits = [hit for hit in hits if hit[2] != "verb"]
         else:
             hits, counts = self._words.find(text)
             verbs, _ = self._verbs.find(text[:VERB_SCAN_LENGTH])
-        counts.pop("verb", None)
-        signals = [folded.signal(kind, start, end) for start, end, kind in hits if kind != "verb"]
+        signals = folded.signals(hits) if hits else []
         for kind, parts in self._gaps.find(text):
             matched = GAP_MARK.join(folded.visible[first:last] for first, last in parts)
             signals.append(Signal(kind, matched, folded.offset(parts[0][0])))

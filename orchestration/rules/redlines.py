@@ -30,7 +30,7 @@ from orchestration.rules.vocabulary import (
 KIND = "red_line"
 MAX_GAP = 40
 _CLAUSE_END = re.compile(r"[，。！？；;!?\n,|&]|(?<=\w)\.\s")
-_COMMAND_END = re.compile(r"[;|&\n。]|(?<=\w)\.\s|\Z")
+_COMMAND_END = re.compile(r"[;|&。]|(?<!\\)\n|(?<=\w)\.\s|\Z")
 _FLAGS = re.compile(r"-[a-z]{1,3}")
 _ARGUMENT = re.compile(r"[^\s'\"]+")
 _MIN_INFLECTED = 4

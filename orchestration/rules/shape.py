@@ -20,17 +20,24 @@ _FIRST_ITEM = re.compile(_ITEM)
 # The look-ahead refuses most lines after one character.
 _ITEM_START = rf"(?=[ \t(（\-*+•·‣◦●○▪■□☐☑✓①-⑳\d{_NUMERALS}第sa-h])"
 _NEXT_ITEM = re.compile(r"\n" + _ITEM_START + _ITEM)
-_INLINE_START = re.compile(r"[1一a][)）、．.:：]|①")
-_INLINE_ITEM = re.compile(
-    rf"(?<![\w.])(\d{{1,2}}|[{_NUMERALS}]|[a-h])(?:[)）、．]|[.:：](?!\d))|([①-⑳])", re.ASCII
-)
 _INLINE_LENGTH = 20_000
 """A list in one line is looked for in this many characters; anything longer is long anyway."""
-_COUNTED = (
-    tuple(str(number) for number in range(1, 100)),
-    tuple(_NUMERALS),
-    tuple("abcdefgh"),
-    tuple("①②③④⑤⑥⑦⑧⑨⑩⑪⑫⑬⑭⑮⑯⑰⑱⑲⑳"),
+
+
+def _marker(number: str) -> tuple[str, re.Pattern[str]]:
+    """Compile the marker of one item; the literal number comes first, so the search skips ahead."""
+    after = "" if number in _CIRCLED else r"(?:[)）、．]|[.:：](?!\d))"
+    if "a" <= number <= "z":
+        after = r"(?:[)）、．]|\.(?=\s))"
+    return number, re.compile(rf"{number}(?<![\w.]{number}){after}", re.ASCII)
+
+
+_CIRCLED = "①②③④⑤⑥⑦⑧⑨⑩⑪⑫⑬⑭⑮⑯⑰⑱⑲⑳"
+_COUNTS = (
+    tuple(_marker(str(number)) for number in range(1, 31)),
+    tuple(_marker(number) for number in _NUMERALS),
+    tuple(_marker(letter) for letter in "abcdefgh"),
+    tuple(_marker(number) for number in _CIRCLED),
 )
 _BLANK_LINE = re.compile(r"\n[^\S\n]*+\n\s*+")
 _LINE_BREAK = re.compile(r"\n\s*+")
@@ -69,18 +76,22 @@ def list_items(text: str) -> tuple[list[Signal], int]:
                 return items, len(_NEXT_ITEM.findall(text)) + (first is not None)
             items.append(Signal("list", item["marker"], item.start("marker")))
     if len(items) < 2:
-        head = text[:_INLINE_LENGTH]
-        items = _inline_items(head) if _INLINE_START.search(head) is not None else []
+        items = _inline_items(text if len(text) <= _INLINE_LENGTH else text[:_INLINE_LENGTH])
     return items, len(items)
 
 
 def _inline_items(text: str) -> list[Signal]:
     """Find the markers of a list written in one line, such as `1. … 2. …`, counted from one."""
-    runs: tuple[list[Signal], ...] = tuple([] for _ in _COUNTED)
-    for match in _INLINE_ITEM.finditer(text):
-        number = match[1] or match[2]
-        for counted, run in zip(_COUNTED, runs, strict=True):
-            if len(run) < len(counted) and number == counted[len(run)]:
-                run.append(Signal("list", match[0], match.start()))
-    longest = max(runs, key=len)
-    return longest if len(longest) >= 2 else []
+    longest: list[Signal] = []
+    for markers in _COUNTS:
+        run: list[Signal] = []
+        position = 0
+        for number, pattern in markers:
+            match = pattern.search(text, position) if number in text else None
+            if match is None:
+                break
+            run.append(Signal("list", match[0], match.start()))
+            position = match.end()
+        if len(run) > max(1, len(longest)):
+            longest = run
+    return longest

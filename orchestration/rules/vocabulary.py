@@ -119,7 +119,8 @@ class Vocabulary:
     """Words of several kinds, compiled once, found in one pass a script.
 
     English words match between boundaries that treat Chinese as a break; others match anywhere.
-    Where one word contains another both count; where two only overlap the first one does.
+    Where one word contains another of a different kind both count; where two only overlap the first
+    one does.
     """
 
     __slots__ = ("_keeps_all", "_scanners")

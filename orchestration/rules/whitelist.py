@@ -29,7 +29,9 @@ class MessageKind(StrEnum):
     INSTRUCTION = "instruction"
 
 
+_AROUND = re.compile(r"[\W_]*+")
 _PIECES = re.compile(r"[^\w\s']+")
+_PIECE = re.compile(r"[\w\s']*+")
 _PARTICLES = "[啊呀啦哦呢吧了哈的嘛噢哟\\s]*+"
 _URL = re.compile(r"[a-z]{2,10}://[^\s，。；！？、]+")
 # One clause: letters, digits, blanks and marks that do not end a clause. Emoji and dashes do.
@@ -47,7 +49,9 @@ _REQUEST = re.compile(
     r"(?:请|麻烦|帮|给我|能不能|能否|可不可以|可否|可以|能|要不要|把|please|pls|let's|let us"
     r"|(?:can|could|would|will|shall|should) (?:you|we|i)\b)|.*(?:帮我|把)"
 )
-_WITH_CONTENT = re.compile(r"翻译|translate|.*(?:消息|信息|短信|邮件|message|email|提醒|remind)")
+_WITH_CONTENT = re.compile(
+    r".*(?:翻译|译成|translate|消息|信息|短信|邮件|message|email|提醒|remind)"
+)
 _SEARCH = re.compile(r"搜|search|look|google")
 _ALWAYS_JOINS = (
     r"然后|接着|随后|并且|同时|顺便|另外|而且|还要|还有|此外|之后再|完了?再|以便|从而"
@@ -102,7 +106,7 @@ class Whitelist:
         self._small_talk = _composed_of(triggers.small_talk)
         self._continuation = _composed_of((*triggers.small_talk, *triggers.continuations))
         self._question = re.compile(
-            rf"(?:{_alternatives(triggers.questions) or '(?!)'})[啊呀呢吗吧\s]*+"
+            rf"{_POLITE.pattern}(?:{_alternatives(triggers.questions) or '(?!)'})[啊呀呢吗吧\s]*+"
         )
         self._endings = tuple(ending.lower() for ending in triggers.question_endings)
         self._instruction = re.compile(
@@ -113,9 +117,9 @@ class Whitelist:
         verbs = (*triggers.intent_verbs, *triggers.action_verbs)
         self._verb_first = re.compile(_alternatives(verbs) or "(?!)")
 
-    def small_talk(self, text: str) -> MessageKind | None:
+    def small_talk(self, text: str, span: tuple[int, int]) -> MessageKind | None:
         """Say whether every piece of a short folded text is small talk or a continuation."""
-        start, end = core_span(text)
+        start, end = span
         if start < end and self._continuation.match(text, start) is None:
             return None
         kind = MessageKind.SMALL_TALK
@@ -128,14 +132,38 @@ class Whitelist:
             kind = MessageKind.CONTINUATION
         return kind
 
+    def without_courtesy(self, text: str, span: tuple[int, int]) -> str:
+        """Cut clauses of pure small talk from both ends: `好的，打开设置，谢谢` is `打开设置，`."""
+        core = text[slice(*span)]
+        first, last = _PIECE.match(core), _PIECE.match(core[::-1])
+        if first is None or last is None or first.end() == len(core):
+            return text
+        if self._is_small_talk(core[len(core) - last.end() :]):
+            text = text[: span[1] - last.end()]
+        return text[span[0] + first.end() :] if self._is_small_talk(first[0]) else text
+
+    def _is_small_talk(self, piece: str) -> bool:
+        """Say whether a piece of a text has words, and all of them small talk."""
+        return self._small_talk.fullmatch(piece.strip()) is not None
+
+    def is_request(self, text: str, span: tuple[int, int]) -> bool:
+        """Say whether a short folded text asks for something to be done, also as a question."""
+        return _REQUEST.match(text, *span) is not None
+
     def question(
-        self, text: str, *, has_intent: bool, has_signal: bool, has_verb: bool
+        self,
+        text: str,
+        span: tuple[int, int],
+        *,
+        has_intent: bool,
+        has_signal: bool,
+        has_verb: bool,
     ) -> MessageKind | None:
         """Say whether a short folded text is one plain question and nothing else."""
-        start, end = core_span(text)
+        start, end = span
         core = text[start:end]
         known = self._question.match(core)
-        if known is not None and self._ends_question(core, text[start + known.end() :]):
+        if known is not None and self._ends_question(known[0], text[start + known.end() :]):
             return MessageKind.QUESTION
         if has_intent or len(core) > MAX_QUESTION_LENGTH or _CLAUSE_END.search(core):
             return None
@@ -149,19 +177,20 @@ class Whitelist:
             return None
         return MessageKind.QUESTION
 
-    def _ends_question(self, core: str, rest: str) -> bool:
+    def _ends_question(self, known: str, rest: str) -> bool:
         """Say whether a known question is all there is, or only carries what it is about."""
         target = _TARGET.match(rest)
         if target is not None:
             rest = rest[target.end() :]
         if not any(character.isalnum() for character in rest):
             return True
-        return _WITH_CONTENT.match(core) is not None and _is_content(rest, self._join)
+        return _WITH_CONTENT.match(known) is not None and _is_content(rest, self._join)
 
-    def instruction(self, text: str, *, has_steps: bool) -> MessageKind | None:
+    def instruction(
+        self, text: str, span: tuple[int, int], *, has_steps: bool
+    ) -> MessageKind | None:
         """Say whether a short folded text is one simple instruction of one clause."""
-        start, end = core_span(text)
-        opened = self._instruction.match(text, start, end)
+        opened = self._instruction.match(text, *span)
         if opened is None or has_steps:
             return None
         opener = opened["opener"]
@@ -194,9 +223,7 @@ def _is_content(text: str, joins: re.Pattern[str]) -> bool:
 
 def core_span(text: str) -> tuple[int, int]:
     """Return where a text starts and ends without white space, punctuation and emoji around it."""
-    start, end = 0, len(text)
-    while end > start and not text[end - 1].isalnum():
-        end -= 1
-    while start < end and not text[start].isalnum():
-        start += 1
-    return start, end
+    trailing = _AROUND.match(text[::-1])
+    leading = _AROUND.match(text)
+    end = len(text) - (trailing.end() if trailing is not None else 0)
+    return min(end, leading.end() if leading is not None else 0), end
