@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 
 
 class Fault(TypedDict):
-    """One fault in a document. Shape: `path` is dotted (`steps.3.depends_on`), `message` is a sentence."""
+    """One fault in a document. Shape: `path` is dotted (`steps.3.id`), `message` a sentence."""
 
     path: str
     message: str
@@ -144,6 +144,6 @@ class Unavailable(CountersignError):
 
 
 class WorkspaceError(Invalid):
-    """A path leaves the workspace, is a symlink out of it, or the workspace is not an allowed root."""
+    """A path leaves the workspace, links out of it, or the workspace is no allowed root."""
 
     code = "workspace"

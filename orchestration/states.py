@@ -1,4 +1,4 @@
-"""Every state machine of the system: enums, tables of allowed moves, terminal sets, the master-list view.
+"""Every state machine: enums, tables of allowed moves, terminal sets, the master-list view.
 
 No queries and no Django models here. `docs/states.md` is drawn from these tables.
 Source: DESIGN section 4.
@@ -274,7 +274,9 @@ DEFECT_MOVES: Mapping[DefectStatus, frozenset[DefectStatus]] = MappingProxyType(
 )
 PLAN_MOVES: Mapping[PlanStatus, frozenset[PlanStatus]] = MappingProxyType(
     {
-        PlanStatus.DRAFT: frozenset({PlanStatus.AUDITING, PlanStatus.NEEDS_REVISION, PlanStatus.REJECTED}),
+        PlanStatus.DRAFT: frozenset(
+            {PlanStatus.AUDITING, PlanStatus.NEEDS_REVISION, PlanStatus.REJECTED}
+        ),
         PlanStatus.AUDITING: frozenset(
             {PlanStatus.APPROVED, PlanStatus.NEEDS_REVISION, PlanStatus.REJECTED}
         ),
@@ -299,7 +301,9 @@ TASK_TERMINAL = frozenset({T.DONE, T.CANCELLED})
 TASK_HOLDS_SLOT = frozenset({T.CLAIMED, T.WORKING})
 """Leaves in these hold one of the parent's parallel slots."""
 TASK_OPEN = frozenset(TaskStatus) - TASK_TERMINAL
-DEFECT_UNFINISHED = frozenset({D.OPEN, D.AWAITING_SIR, D.REPROPOSING, D.FIX_APPROVED, D.FIXING, D.FIXED})
+DEFECT_UNFINISHED = frozenset(
+    {D.OPEN, D.AWAITING_SIR, D.REPROPOSING, D.FIX_APPROVED, D.FIXING, D.FIXED}
+)
 ASSIGNMENT_LIVE = frozenset({A.QUEUED, A.LEASED})
 
 MASTER_VIEW: Mapping[TaskStatus, str] = MappingProxyType(

@@ -27,6 +27,8 @@ PLANNED_ROUTES = (Route.THREE_STEP.value, Route.WORKFLOW.value)
 HELD = [state.value for state in TASK_HOLDS_SLOT]
 FAILED_MASTER = MASTER_VIEW[TaskStatus.FAILED]
 OUTCOME_PREFIXES = ("failed: ", "NO-GO: ", "waived: ")
+IMPORTED_REASON = "imported"
+"""`cancel_reason` of a task that came in cancelled; nobody gave a reason for it."""
 
 
 def not_ready_reason(task: Task) -> NotReadyReason | None:
@@ -211,7 +213,9 @@ def _master_entry(root: Task, depends_on: list[str]) -> dict[str, Any]:
 def _reason(root: Task, status: str) -> str:
     """Say why a root failed or was cancelled, without the word that the status says already."""
     if root.status == TaskStatus.CANCELLED:
-        return root.status_detail or root.cancel_reason
+        return root.status_detail or root.cancel_reason.removeprefix(IMPORTED_REASON)
+    if root.status == TaskStatus.FAILED and root.status_detail:
+        return root.status_detail
     if status in (FAILED_MASTER, MASTER_VIEW[TaskStatus.FATAL]):
         text = root.last_outcome
         prefix = next((one for one in OUTCOME_PREFIXES if text.startswith(one)), "")

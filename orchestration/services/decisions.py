@@ -84,11 +84,11 @@ def decide_decision(
 
 def _lock_in_order(decision_id: int) -> Decision:
     """Lock project, parent, task and then the decision, and attach them to it."""
-    found = Decision.objects.filter(pk=decision_id).values_list("project_id", "task_id").first()
+    found = Decision.objects.filter(pk=decision_id).first()
     if found is None:
         raise NotFound("There is no such decision.")
-    project: Project = lock_project(found[0])
-    task = _lock_task_in_order(found[1], project) if found[1] else None
+    project: Project = lock_project(found.project_id)
+    task = _lock_task_in_order(found.task_id, project) if found.task_id is not None else None
     decision: Decision = locked(Decision.objects.filter(pk=decision_id)).get()
     decision.project, decision.task = project, task
     return decision

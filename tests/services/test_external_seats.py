@@ -10,8 +10,8 @@ from orchestration.errors import Invalid, LeaseLost, MissingHandoff, MissingOutp
 from orchestration.models import Agent, Project, Task
 from orchestration.services.assignments import lease
 from orchestration.services.lookups import lock_for_result
-from orchestration.services.results import record_agent_result
 from orchestration.services.progress import Progress, report_progress
+from orchestration.services.results import record_agent_result
 from orchestration.services.tasks import heartbeat_task, release_task
 from orchestration.services.work import unit_of_work
 from orchestration.states import TaskStatus
@@ -105,8 +105,8 @@ def test_external_qa_finds_a_medium_defect_and_the_fixer_hands_in(project: Proje
     assert done.status == TaskStatus.DONE
     assert done.defects.get().status == "verified"
     assert [(one.name, one.version) for one in done.artifacts.all()] == [("work", 1)]
-    assert done.outputs.last().version == 2
-    assert done.outputs.last().change_note == "chapter 4 recomputed"
+    assert done.outputs.latest("pk").version == 2
+    assert done.outputs.latest("pk").change_note == "chapter 4 recomputed"
 
 
 def test_a_pass_beside_a_medium_defect_is_refused(project: Project) -> None:
@@ -159,6 +159,8 @@ def test_release_counts_nothing_and_heartbeat_extends() -> None:
     agent = new_agent()
     held = claim(child(root, "1"), agent)
     beat = heartbeat_task(task_id=held.task_id, agent=agent, actor=actor_of(agent))
+    assert held.lease_expires_at is not None
+    assert beat.lease_expires_at is not None
     assert beat.lease_expires_at >= held.lease_expires_at
     release_task(task_id=held.task_id, agent=agent, actor=actor_of(agent))
     task = child(root, "1")

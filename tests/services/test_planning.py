@@ -119,14 +119,14 @@ def test_the_third_refusal_is_rejected_and_asks_sir(project: Project, rejected: 
         "needs_revision",
         "rejected",
     ]
-    assert rejected.plans.last().audits.get().verdict == "REJECTED"
+    assert rejected.plans.latest("pk").audits.get().verdict == "REJECTED"
     assert open_decision_of(project).kind == "plan_rejected"
     assert not rejected.blueprints.exists()
 
 
 def test_accept_locks_it_shown_as_overridden(project: Project, rejected: Task) -> None:
     decide(open_decision_of(project), "accept", reason="I know these two files")
-    assert rejected.plans.last().is_override
+    assert rejected.plans.latest("pk").is_override
     assert rejected.blueprints.get().plan.is_override
 
 
@@ -139,7 +139,7 @@ def test_guide_starts_the_count_again_and_the_same_plan_is_refused(
     asked = rejected.assignments.get(seat="planner", status="queued").input
     assert asked["guidance"] == "write to two files"
     hand_in_plan(rejected, agent, {**CLASH, "summary": "c"})
-    assert rejected.plans.last().status == "needs_revision"
+    assert rejected.plans.latest("pk").status == "needs_revision"
     assert fresh(rejected).revisions_used == 1
     hand_in_plan(rejected, agent, GOOD)
     assert rejected.blueprints.exists()
@@ -169,5 +169,5 @@ def test_a_locked_blueprint_refuses_every_change(project: Project) -> None:
 def test_suggestions_of_the_audit_reach_the_blueprint(project: Project) -> None:
     root = submit_plan(project, step("1", run=["no-such-tool-here --help"]))
     drive(project)
-    assert root.plans.first().audits.get().verdict == "APPROVED_WITH_SUGGESTIONS"
-    assert root.blueprints.first().suggestions
+    assert root.plans.earliest("pk").audits.get().verdict == "APPROVED_WITH_SUGGESTIONS"
+    assert root.blueprints.earliest("pk").suggestions

@@ -162,7 +162,7 @@ def test_rule_4_replan_keeps_done_and_untouched_steps_and_supersedes_the_rest(
     old = Task.objects.get(pk=before["2"])
     assert old.is_superseded
     assert root.blueprints.count() == 2
-    assert child(root, "1").blueprint.number == 2
+    assert child(root, "1").blueprint == root.blueprints.get(number=2)
 
 
 def test_rule_5_cancel_withdraws_the_trees_decisions_and_suspend_leaves_them(
@@ -218,9 +218,9 @@ def test_rule_8_clocks_stand_still_while_suspended(project: Project) -> None:
     assert held.lease_expires_at is None
     assert sweep()["expired_leases"] == 0
     resume_project(project_id=project.pk, actor=SIR)
-    held.refresh_from_db()
-    assert not held.is_clock_stopped
-    assert held.lease_expires_at is not None
+    resumed = Assignment.objects.get(pk=held.pk)
+    assert not resumed.is_clock_stopped
+    assert resumed.lease_expires_at is not None
 
 
 def test_rule_12_commands_outside_the_list_are_asked_for_once(project: Project) -> None:
@@ -241,7 +241,7 @@ def test_rule_12_reject_sends_the_plan_back_and_nothing_ran(project: Project) ->
     drive(project)
     decide(open_decision_of(project), "reject", reason="not on this machine")
     drive(project)
-    assert root.plans.last().status == "needs_revision"
+    assert root.plans.latest("pk").status == "needs_revision"
     waiting = root.assignments.filter(seat="planner", status="queued").get()
     assert waiting.backend == "external"
     assert not Assignment.objects.filter(task__parent=root, status="done").exists()
@@ -374,7 +374,7 @@ def test_every_transition_of_a_run_is_explained_by_its_events(project: Project) 
     drive(project)
     task = child(root, "1")
     events = AuditEvent.objects.filter(task=task, kind__startswith="task.").order_by("pk")
-    states = [event.after["status"] for event in events]
+    states = [event.after["status"] for event in events if event.after]
     assert states == ["pending", "claimed", "working", "review", "done"]
     befores = [event.before["status"] for event in events if event.before]
     assert befores == states[:-1]
