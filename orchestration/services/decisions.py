@@ -95,7 +95,7 @@ def _lock_in_order(decision_id: int) -> Decision:
 
 
 def _lock_task_in_order(task_id: int, project: Project) -> Task:
-    parent_id = Task.objects.values_list("parent_id", flat=True).get(pk=task_id)
+    parent_id = Task.objects.filter(pk=task_id).values_list("parent_id", flat=True).first()
     parent = lock_task(parent_id, project=project) if parent_id is not None else None
     task = lock_task(task_id, project=project)
     if parent is not None:
