@@ -18,7 +18,7 @@ from yaml.constructor import ConstructorError, SafeConstructor
 from yaml.events import MappingStartEvent, NodeEvent, SequenceStartEvent
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from orchestration.errors import Fault, Invalid, NotFound, TooLarge
+from orchestration.errors import CountersignError, Fault, Invalid, NotFound, TooLarge
 
 MAX_DEPTH = 50
 MAX_YAML_VALUES = 500_000
@@ -76,10 +76,15 @@ def load_yaml(path: Path, *, limit_bytes: int) -> YamlText:
         raise YamlInvalid(f"{str(path)!r} is not a file")
     with os.fdopen(handle, "rb") as stream:
         data = stream.read(limit_bytes + 1)
-    return parse_yaml(data, limit_bytes=limit_bytes, noun=path.name)
+    try:
+        return parse_yaml(data, limit_bytes=limit_bytes)
+    except CountersignError as error:
+        # Say which file, as compilers do; the error keeps its class, code and faults.
+        error.detail = f"{path.name}, {error.detail}"
+        raise
 
 
-def parse_yaml(data: bytes, *, limit_bytes: int, noun: str = "the file") -> YamlText:
+def parse_yaml(data: bytes, *, limit_bytes: int) -> YamlText:
     """Parse one YAML document into plain data.
 
     Errors: TooLarge; YamlInvalid for invalid UTF-8, bad syntax, a key given twice, a tag that asks
@@ -87,8 +92,8 @@ def parse_yaml(data: bytes, *, limit_bytes: int, noun: str = "the file") -> Yaml
     to themselves.
     """
     if len(data) > limit_bytes:
-        raise TooLarge(f"{noun} is larger than {limit_bytes} bytes")
-    text = _decode(data, noun)
+        raise TooLarge(f"the text is larger than {limit_bytes} bytes")
+    text = _decode(data)
     try:
         _require_bounded(text)
         root = yaml.compose(text, Loader=LOADER)
@@ -123,16 +128,15 @@ def _line(part: Node | yaml.Event) -> int:
 
 
 def _invalid(line: int, said: str) -> YamlInvalid:
-    message = f"line {line}: {said}"
-    return YamlInvalid(message, errors=[Fault(path="", message=message)])
+    return YamlInvalid(f"line {line}: {said}")
 
 
-def _decode(data: bytes, noun: str) -> str:
+def _decode(data: bytes) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        raise _invalid(line, f"{noun} is not valid UTF-8 (byte {error.start + 1})") from None
+        raise _invalid(line, f"the text is not valid UTF-8 (byte {error.start + 1})") from None
 
 
 def _require_bounded(text: str) -> None:

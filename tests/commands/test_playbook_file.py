@@ -98,7 +98,7 @@ def test_every_fault_is_listed_at_once(tmp_path: Path) -> None:
     [
         (b"title: x\nsteps: [\n", "line 3: while parsing a flow node, did not find"),
         (b"title: x\n\tsteps: 1\n", "line 2: "),
-        (b"title: \xff\xfe\nsteps: []\n", "line 1: book.yaml is not valid UTF-8 (byte 8)"),
+        (b"title: \xff\xfe\nsteps: []\n", "line 1: the text is not valid UTF-8 (byte 8)"),
         (b"title: a\x07b\n", "line 1: a character that YAML does not allow"),
         (b"title: x\ntitle: y\n", "line 2: the key 'title' is given twice, first in line 1"),
         (b"{title: x, title: y}", "line 1: the key 'title' is given twice"),
@@ -116,7 +116,7 @@ def test_what_is_no_yaml_of_ours_names_the_line(tmp_path: Path, text: bytes, mes
     with pytest.raises(YamlInvalid) as caught:
         read_playbook(write(tmp_path, text))
 
-    assert caught.value.detail.startswith(message)
+    assert caught.value.detail.startswith(f"book.yaml, {message}")
 
 
 def laughs(rows: int) -> str:
