@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from django.conf import settings
 
 from orchestration.contracts.plan import MAX_PLAN_BYTES
 from orchestration.contracts.yaml_text import MAX_YAML_VALUES, YamlInvalid, parse_yaml
@@ -205,3 +206,12 @@ def test_a_playbook_that_would_need_a_revision_is_refused_with_the_findings(
         "limit it.",
         "steps.0: line 3: Role 'Wizard' is unknown: step a.",
     ]
+
+
+def test_the_playbook_in_the_guide_is_valid(tmp_path: Path) -> None:
+    guide = (settings.BASE_DIR / "docs" / "playbooks.md").read_text(encoding="utf-8")
+    text = guide.partition("```yaml\n")[2].partition("```")[0]
+
+    playbook = read_playbook(write(tmp_path, text))
+    require_audited(playbook, DEFAULT_POLICY)
+    assert [one.id for one in playbook.plan.steps] == ["collect", "links", "publish"]
