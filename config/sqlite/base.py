@@ -10,6 +10,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any
 
 from django.db.backends.sqlite3 import base
@@ -26,8 +27,21 @@ def writer_lock(database_name: str) -> threading.Lock:
     return _writer_locks.setdefault(database_name, threading.Lock())
 
 
+@lru_cache(maxsize=2048)
+def question_marks(query: str) -> str:
+    """Turn Django's placeholders into SQLite's, once for each statement that is used again."""
+    return base.FORMAT_QMARK_REGEX.sub("?", query).replace("%%", "%")
+
+
 class WriterCursor(base.SQLiteCursorWrapper):
     """A cursor that takes the writer lock for a single write outside a transaction."""
+
+    def convert_query(self, query: str, *, param_names: Any = None) -> str:
+        """Convert the placeholders of a query."""
+        if param_names is None:
+            return question_marks(query)
+        converted: str = super().convert_query(query, param_names=param_names)  # type: ignore[misc]
+        return converted
 
     def __init__(self, raw: sqlite3.Connection, wrapper: DatabaseWrapper) -> None:
         super().__init__(raw)

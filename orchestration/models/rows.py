@@ -10,16 +10,17 @@ Source: docs/decisions/0003-unit-of-work.md.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, TypeVar
 
-from django.db import connection, models
+from django.db import DEFAULT_DB_ALIAS, connection, connections, models
 from django.db.models.expressions import Col
 
 M = TypeVar("M", bound=models.Model)
 Convert = Callable[[Any], Any]
+_EMPTY_JSON: Mapping[type, str] = {list: "[]", dict: "{}"}
 MAX_ROWS = 250
 """Rows one INSERT takes at most: SQLite binds at most 32,766 parameters."""
 
@@ -36,12 +37,12 @@ def fetch_rows(
 
     Locks: with `lock` the rows, where the database has row locks, without blocking foreign keys.
     """
-    vendor = connection.vendor
-    sql, names, converters = _select(model, vendor)
+    database = connections[DEFAULT_DB_ALIAS]
+    sql, names, converters = _select(model, database.vendor)
     sql += where
-    if lock and vendor == "postgresql":
+    if lock and database.vendor == "postgresql":
         sql += " FOR NO KEY UPDATE SKIP LOCKED" if skip_locked else " FOR NO KEY UPDATE"
-    with connection.cursor() as cursor:
+    with database.cursor() as cursor:
         cursor.execute(sql, params)
         found = cursor.fetchall()
     return [_build(model, names, converters, values) for values in found]
@@ -56,7 +57,7 @@ def _build(
     row = list(values)
     for index, convert in converters:
         row[index] = convert(row[index])
-    return model.from_db(connection.alias, names, row)
+    return model.from_db(DEFAULT_DB_ALIAS, names, row)
 
 
 @lru_cache(maxsize=64)
@@ -99,24 +100,34 @@ def insert_rows(rows: Sequence[models.Model], *, ignore_known: bool = False) -> 
     `ignore_known` a row whose key exists is left as it is; only for models with keys of their own.
     """
     for start in range(0, len(rows), MAX_ROWS):
-        _insert_batch(rows[start : start + MAX_ROWS], ignore_known=ignore_known)
+        batch = rows[start : start + MAX_ROWS]
+        states = [row.__dict__ for row in batch]
+        keys = _insert_batch(type(batch[0]), states, ignore_known=ignore_known)
+        for row, key in zip(batch, keys, strict=True):
+            row.pk = key if key is not None else row.pk
+            row._state.adding, row._state.db = False, DEFAULT_DB_ALIAS
 
 
-def _insert_batch(rows: Sequence[models.Model], *, ignore_known: bool) -> None:
-    model = type(rows[0])
-    head, row_marks, writers, key = _insert(model, connection.vendor)
-    values = [write(row.__dict__) for row in rows for write in writers]
-    marks = ", ".join([row_marks] * len(rows))
-    with connection.cursor() as cursor:
+def insert_states(model: type[models.Model], states: Sequence[Mapping[str, Any]]) -> None:
+    """Insert rows that nobody reads again, given as plain mappings of every column's attribute."""
+    for start in range(0, len(states), MAX_ROWS):
+        _insert_batch(model, states[start : start + MAX_ROWS], ignore_known=False)
+
+
+def _insert_batch(
+    model: type[models.Model], states: Sequence[Mapping[str, Any]], *, ignore_known: bool
+) -> list[Any]:
+    """Run one INSERT. Shape: the new keys, in order; None where rows bring their own."""
+    database = connections[DEFAULT_DB_ALIAS]
+    head, row_marks, writers, key = _insert(model, database.vendor)
+    values = [write(state) for state in states for write in writers]
+    sql = head + ", ".join([row_marks] * len(states))
+    with database.cursor() as cursor:
         if key is None:
-            ending = " ON CONFLICT DO NOTHING" if ignore_known else ""
-            cursor.execute(f"{head}{marks}{ending}", values)
-        else:
-            cursor.execute(f"{head}{marks} RETURNING {connection.ops.quote_name(key)}", values)
-            for row, (pk,) in zip(rows, cursor.fetchall(), strict=True):
-                row.pk = pk
-    for row in rows:
-        row._state.adding, row._state.db = False, connection.alias
+            cursor.execute(sql + " ON CONFLICT DO NOTHING" if ignore_known else sql, values)
+            return [None] * len(states)
+        cursor.execute(f"{sql} RETURNING {database.ops.quote_name(key)}", values)
+        return [found for (found,) in cursor.fetchall()]
 
 
 @lru_cache(maxsize=64)
@@ -152,22 +163,30 @@ def _parameter(field: models.Field[Any, Any]) -> Convert | None:
 def _json_parameter(field: models.JSONField[Any, Any]) -> Convert:
     if connection.vendor == "sqlite":
         # What adapt_json_value does there, without building an encoder each time.
-        return lambda value: None if value is None else json.dumps(value)
+        return _json_text
     return lambda value: (
         None if value is None else connection.ops.adapt_json_value(value, field.encoder)
     )
 
 
+def _json_text(value: Any) -> str | None:
+    if not value:
+        return _EMPTY_JSON.get(type(value)) or (None if value is None else json.dumps(value))
+    return json.dumps(value)
+
+
+@lru_cache(maxsize=256)
 def datetime_parameter(value: datetime | None) -> Any:
-    """Turn an aware datetime into what the database stores."""
+    """Turn an aware datetime into what the database stores. A step writes the same one 30 times."""
     return connection.ops.adapt_datetimefield_value(value)
 
 
 def update_row(row: models.Model, fields: Iterable[str]) -> None:
     """Write some fields of one row by its key."""
-    sql, writers = _update(type(row), tuple(sorted(fields)), connection.vendor)
+    database = connections[DEFAULT_DB_ALIAS]
+    sql, writers = _update(type(row), tuple(sorted(fields)), database.vendor)
     values = [write(row.__dict__) for write in writers]
-    with connection.cursor() as cursor:
+    with database.cursor() as cursor:
         cursor.execute(sql, [*values, row.pk])
 
 
@@ -186,7 +205,7 @@ def _update(
 
 def fetch_values(sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
     """Run one SELECT and return its raw tuples."""
-    with connection.cursor() as cursor:
+    with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
         cursor.execute(sql, params)
         found: list[tuple[Any, ...]] = cursor.fetchall()
     return found
@@ -194,7 +213,7 @@ def fetch_values(sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
 
 def execute(sql: str, params: Sequence[Any] = ()) -> int:
     """Run one statement and return how many rows it changed."""
-    with connection.cursor() as cursor:
+    with connections[DEFAULT_DB_ALIAS].cursor() as cursor:
         cursor.execute(sql, params)
         count: int = cursor.rowcount
     return count

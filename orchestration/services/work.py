@@ -20,7 +20,7 @@ from orchestration.broadcast import publisher
 from orchestration.contracts.hints import Hint
 from orchestration.enqueue import wake_workers
 from orchestration.models import Assignment, AuditEvent, IdempotencyRecord, Project, Task
-from orchestration.models.rows import insert_rows, update_row
+from orchestration.models.rows import insert_states, update_row
 
 COMMITTED = 0
 """`status` of a keyed request whose work is committed and whose answer is not stored yet."""
@@ -68,7 +68,7 @@ class Work:
 
     actor: Actor
     now: Any = field(default_factory=timezone.now)
-    events: list[AuditEvent] = field(default_factory=list)
+    events: list[dict[str, Any]] = field(default_factory=list)
     hints: dict[str, Hint] = field(default_factory=dict)
     wakes: int = 0
     slot: Slot | None = None
@@ -98,18 +98,18 @@ class Work:
     ) -> None:
         """Add one audit event, written in this transaction."""
         self.events.append(
-            AuditEvent(
-                kind=kind,
-                subject=subject,
-                project_id=project_id,
-                task_id=task_id,
-                actor=self.actor.name,
-                before=before,
-                after=after,
-                why=why,
-                request_id=self.actor.request_id,
-                at=self.now,
-            )
+            {
+                "kind": kind,
+                "subject": subject,
+                "project_id": project_id,
+                "task_id": task_id,
+                "actor": self.actor.name,
+                "before": before,
+                "after": after,
+                "why": why,
+                "request_id": self.actor.request_id,
+                "at": self.now,
+            }
         )
 
     def hint(self, topic: str, project_id: int | None, version: int = 0) -> None:
@@ -130,7 +130,7 @@ class Work:
             update_row(row, fields)
         self._dirty.clear()
         if self.events:
-            insert_rows(self.events)
+            insert_states(AuditEvent, self.events)
             self.events = []
 
 
