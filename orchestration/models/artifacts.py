@@ -28,9 +28,16 @@ class Artifact(models.Model):
     """One locked version of one named artifact. A trigger refuses every change to the row."""
 
     project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="artifacts")
-    task = models.ForeignKey(Task, on_delete=models.PROTECT, related_name="artifacts")
+    task = models.ForeignKey(
+        Task, on_delete=models.PROTECT, related_name="artifacts", db_index=False
+    )
     output = models.ForeignKey(
-        Output, null=True, blank=True, on_delete=models.PROTECT, related_name="artifacts"
+        Output,
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="artifacts",
+        db_index=False,
     )
     name = models.CharField(max_length=1000)
     type = models.CharField(max_length=20, default="other")
@@ -57,9 +64,13 @@ class Artifact(models.Model):
 class ArtifactRead(models.Model):
     """A step read a locked artifact; impact follows these rows."""
 
-    artifact = models.ForeignKey(Artifact, on_delete=models.PROTECT, related_name="reads")
+    artifact = models.ForeignKey(
+        Artifact, on_delete=models.PROTECT, related_name="reads", db_index=False
+    )
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="artifact_reads")
-    assignment = models.ForeignKey(Assignment, null=True, blank=True, on_delete=models.SET_NULL)
+    assignment = models.ForeignKey(
+        Assignment, null=True, blank=True, on_delete=models.SET_NULL, db_index=False
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

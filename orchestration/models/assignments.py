@@ -15,7 +15,9 @@ from orchestration.states import AssignmentStatus, Seat
 class Assignment(models.Model):
     """One piece of agent work. `token` fences: a result under an older token is refused."""
 
-    project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="assignments")
+    project = models.ForeignKey(
+        Project, on_delete=models.PROTECT, related_name="assignments", db_index=False
+    )
     task = models.ForeignKey(Task, on_delete=models.PROTECT, related_name="assignments")
     plan = models.ForeignKey(
         Plan, null=True, blank=True, on_delete=models.PROTECT, related_name="assignments"
@@ -122,7 +124,9 @@ class ToolCall(models.Model):
 class LogChunk(models.Model):
     """A piece of an assignment's live log."""
 
-    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="log_chunks")
+    project = models.ForeignKey(
+        Project, on_delete=models.CASCADE, related_name="log_chunks", db_index=False
+    )
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="log_chunks")
     assignment = models.ForeignKey(
         Assignment, null=True, blank=True, on_delete=models.CASCADE, related_name="log_chunks"

@@ -13,10 +13,20 @@ class AuditEvent(models.Model):
     """Who did what to what, before and after, and why. A trigger refuses every change."""
 
     project = models.ForeignKey(
-        Project, null=True, blank=True, on_delete=models.PROTECT, related_name="events"
+        Project,
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="events",
+        db_index=False,
     )
     task = models.ForeignKey(
-        Task, null=True, blank=True, on_delete=models.PROTECT, related_name="events"
+        Task,
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="events",
+        db_index=False,
     )
     kind = models.CharField(max_length=60)
     actor = models.CharField(max_length=140)
@@ -34,7 +44,6 @@ class AuditEvent(models.Model):
         indexes = (
             models.Index(fields=("project", "id"), name="event_project_idx"),
             models.Index(fields=("task", "id"), name="event_task_idx"),
-            models.Index(fields=("at",), name="event_at_idx"),
         )
 
     def __str__(self) -> str:

@@ -15,7 +15,12 @@ class Output(models.Model):
 
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="outputs")
     assignment = models.ForeignKey(
-        Assignment, null=True, blank=True, on_delete=models.SET_NULL, related_name="outputs"
+        Assignment,
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="outputs",
+        db_index=False,
     )
     attempt = models.PositiveIntegerField(default=1)
     version = models.PositiveIntegerField(default=1)
@@ -46,7 +51,12 @@ class Verification(models.Model):
 
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="verifications")
     output = models.ForeignKey(
-        Output, null=True, blank=True, on_delete=models.SET_NULL, related_name="verifications"
+        Output,
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="verifications",
+        db_index=False,
     )
     attempt = models.PositiveIntegerField(default=1)
     fix_round = models.PositiveIntegerField(default=0)

@@ -18,7 +18,9 @@ class QAReview(models.Model):
     fix_round = models.PositiveIntegerField(default=0)
     verdict = models.CharField(max_length=4, choices=[("pass", "pass"), ("fail", "fail")])
     backend = models.CharField(max_length=20)
-    agent = models.ForeignKey(Agent, null=True, blank=True, on_delete=models.SET_NULL)
+    agent = models.ForeignKey(
+        Agent, null=True, blank=True, on_delete=models.SET_NULL, db_index=False
+    )
     artifact_digests = models.JSONField(default=list, blank=True)
     low_defects = models.CharField(max_length=6, blank=True, default="")
     created_at = models.DateTimeField(auto_now_add=True)

@@ -20,7 +20,9 @@ from orchestration.states import (
 class Task(models.Model):
     """The single unit of work: a root on the master list, a message, or a step of a blueprint."""
 
-    project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="tasks")
+    project = models.ForeignKey(
+        Project, on_delete=models.PROTECT, related_name="tasks", db_index=False
+    )
     number = models.PositiveIntegerField()
     external_key = models.CharField(max_length=200, blank=True, default="")
     kind = state_field(TaskKind, TaskKind.TASK)
@@ -30,10 +32,20 @@ class Task(models.Model):
     spec_id = models.CharField(max_length=200, blank=True, default="")
 
     parent = models.ForeignKey(
-        "self", null=True, blank=True, on_delete=models.PROTECT, related_name="children"
+        "self",
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="children",
+        db_index=False,
     )
     root = models.ForeignKey(
-        "self", null=True, blank=True, on_delete=models.PROTECT, related_name="descendants"
+        "self",
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="descendants",
+        db_index=False,
     )
     blueprint = models.ForeignKey(
         "orchestration.Blueprint",
@@ -99,7 +111,12 @@ class Task(models.Model):
     approved_digests = models.JSONField(default=list, blank=True)
     failure_context = models.JSONField(default=list, blank=True)
     assignee = models.ForeignKey(
-        Agent, null=True, blank=True, on_delete=models.SET_NULL, related_name="tasks"
+        Agent,
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="tasks",
+        db_index=False,
     )
     deadline = models.DateTimeField(null=True, blank=True)
     version = models.PositiveIntegerField(default=1)
@@ -152,7 +169,9 @@ class Task(models.Model):
 class TaskDependency(models.Model):
     """An edge of the DAG: `task` starts after `requires`."""
 
-    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="requirements")
+    task = models.ForeignKey(
+        Task, on_delete=models.CASCADE, related_name="requirements", db_index=False
+    )
     requires = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="dependents")
 
     class Meta:
@@ -175,7 +194,9 @@ class Assessment(models.Model):
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="assessments")
     stage = models.CharField(max_length=2, choices=[("S0", "S0"), ("S1", "S1")])
     backend = models.CharField(max_length=20, default="rules")
-    agent = models.ForeignKey(Agent, null=True, blank=True, on_delete=models.SET_NULL)
+    agent = models.ForeignKey(
+        Agent, null=True, blank=True, on_delete=models.SET_NULL, db_index=False
+    )
     outcome = models.CharField(max_length=20)
     rule = models.CharField(max_length=80, blank=True, default="")
     trigger = models.CharField(max_length=60, blank=True, default="")
@@ -203,10 +224,16 @@ class Comment(models.Model):
     comment_type = state_field(CommentType, CommentType.GENERAL)
     body = models.TextField()
     author = models.CharField(max_length=120)
-    agent = models.ForeignKey(Agent, null=True, blank=True, on_delete=models.SET_NULL)
+    agent = models.ForeignKey(
+        Agent, null=True, blank=True, on_delete=models.SET_NULL, db_index=False
+    )
     attempt = models.PositiveIntegerField(default=1)
     assignment = models.ForeignKey(
-        "orchestration.Assignment", null=True, blank=True, on_delete=models.SET_NULL
+        "orchestration.Assignment",
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        db_index=False,
     )
     created_at = models.DateTimeField(auto_now_add=True)
 
