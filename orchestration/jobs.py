@@ -9,10 +9,11 @@ from functools import lru_cache
 from uuid import uuid4
 
 from celery import shared_task, signals
+from django.conf import settings
 
 from orchestration.services.audit import seal_events
 from orchestration.services.health import answer_canary
-from orchestration.services.sweeping import sweep
+from orchestration.services.sweeping import reclaim_from_dead, sweep
 from orchestration.services.work import Slot
 from orchestration.services.worker_link import stopping
 from orchestration.services.working import work_until_idle
@@ -28,8 +29,14 @@ def stop_running_work(**_: object) -> None:
 
 @signals.worker_init.connect
 def allow_running_work(**_: object) -> None:
-    """Take work again: a worker of this process starts."""
+    """Take work again: a worker of this process starts.
+
+    Embedded, nothing else works on this data directory: what another process name still holds was
+    held by a process that is gone, so it goes back in the queue at once.
+    """
     stopping.clear()
+    if not settings.REDIS_URL:
+        reclaim_from_dead(f"{socket.gethostname()}:", alive=process_name(os.getpid()))
 
 
 @lru_cache(maxsize=1)

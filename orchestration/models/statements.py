@@ -160,7 +160,9 @@ def queued_candidates(
     full_parents: Sequence[int] = (),
     limit: int,
 ) -> list[tuple[int, int, int | None, str]]:
-    """List claimable assignments of active projects, oldest first.
+    """List claimable assignments, oldest first: of active projects, and QA of suspended ones.
+
+    What was handed in before a project was suspended is verified, reviewed and locked (rule 8).
 
     Shape: (assignment id, task id, parent id, seat). `parent_id` limits it to one plan's steps;
     executors of `full_parents` are left out.
@@ -168,11 +170,12 @@ def queued_candidates(
     where = [
         f"a.status = %s AND a.backend IN ({_marks(backends)})",
         "(a.not_before IS NULL OR a.not_before <= %s)",
-        "p.status = %s",
+        "(p.status = %s OR (p.status = %s AND a.seat = %s))",
     ]
     params: list[object] = [
         AssignmentStatus.QUEUED.value, *backends,
         datetime_parameter(now), ProjectStatus.ACTIVE.value,
+        ProjectStatus.SUSPENDED.value, Seat.QA.value,
     ]  # fmt: skip
     if project_id is not None:
         where.append("a.project_id = %s")

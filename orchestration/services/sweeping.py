@@ -20,6 +20,8 @@ from orchestration.seats.registry import EXTERNAL, worker_backends
 from orchestration.services.completion import check_planned
 from orchestration.services.decisions import Verdict, decide_decision
 from orchestration.services.failures import end_without_result, reclaim
+from orchestration.services.idempotency import forget_old_answers
+from orchestration.services.importing import replan_failed_roots
 from orchestration.services.inbox import withdraw_decision
 from orchestration.services.lookups import lock_for_result, lock_project, lock_task
 from orchestration.services.loop import settle_ending
@@ -31,6 +33,7 @@ from orchestration.states import (
     AssignmentStatus,
     DecisionStatus,
     ProjectStatus,
+    Seat,
     TaskKind,
     TaskStatus,
 )
@@ -47,8 +50,10 @@ def sweep() -> Mapping[str, int]:
         "decisions": expire_decisions(),
         "orphaned_decisions": close_orphaned_decisions(),
         "stranded": restart_stranded_tasks(),
+        "replanned": replan_failed_roots(),
         "roots": start_waiting_roots(),
         "woken": wake_for_queued_work(),
+        "forgotten": forget_old_answers(),
     }
 
 
@@ -272,9 +277,10 @@ def wake_for_queued_work() -> int:
     now = timezone.now()
     rows = Assignment.objects.filter(
         Q(not_before__isnull=True) | Q(not_before__lte=now),
+        Q(project__status=ProjectStatus.ACTIVE.value)
+        | Q(project__status=ProjectStatus.SUSPENDED.value, seat=Seat.QA.value),
         status=AssignmentStatus.QUEUED.value,
         backend__in=worker_backends(),
-        project__status=ProjectStatus.ACTIVE.value,
     )
     waiting = rows[: settings.COUNTERSIGN_CONCURRENCY].count()
     if waiting:

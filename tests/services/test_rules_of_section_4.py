@@ -378,3 +378,19 @@ def test_every_transition_of_a_run_is_explained_by_its_events(project: Project) 
     assert states == ["pending", "claimed", "working", "review", "done"]
     befores = [event.before["status"] for event in events if event.before]
     assert befores == states[:-1]
+
+
+def test_rule_8_verification_and_qa_of_handed_in_results_finish_while_suspended() -> None:
+    project = new_project(policy={"seats": {"executor": ["external"]}})
+    root = submit_plan(project, agent_step("1", expected_artifacts=[{"name": "work"}]), step("2"))
+    drive(project)
+    agent = new_agent()
+    claim(child(root, "1"), agent)
+    set_status(child(root, "1"), agent, "working")
+    hand_in(child(root, "1"), agent)
+    set_status(child(root, "1"), agent, "review")
+    pause_project(project_id=project.pk, actor=SIR)
+    assert child(root, "1").status == TaskStatus.REVIEW
+    drive(project)
+    assert child(root, "1").status == TaskStatus.DONE
+    assert child(root, "2").status == TaskStatus.PENDING
