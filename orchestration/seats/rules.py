@@ -88,12 +88,14 @@ def gather_evidence(job: SeatJob, link: SeatLink) -> Document:
     task = job.task
     evidence: Document = {"runs": [], "verifies": [], "refusal": ""}
     if job.input.get("stage") == "verification":
-        evidence["refusal"] = refusal_of(task, [*task.run, *task.verify])
+        again = task.run if task.fix_round else []
+        if task.run and not task.fix_round:
+            # What ran is on record; whether it may run now does not change what came of it.
+            evidence["runs"] = _last_runs(task)
+        if again or task.verify:
+            evidence["refusal"] = refusal_of(task, [*again, *task.verify])
         if not evidence["refusal"]:
-            if task.run and task.fix_round:
-                evidence["runs"] = run_all(task, task.run, link)
-            elif task.run:
-                evidence["runs"] = _last_runs(task)
+            evidence["runs"] = run_all(task, again, link) if again else evidence["runs"]
             evidence["verifies"] = run_all(task, task.verify, link, keep_going=True)
     files, missing, changed = _read_files(task)
     return evidence | {"files": files, "missing": missing, "changed": changed}

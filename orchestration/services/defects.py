@@ -22,6 +22,8 @@ from orchestration.services.verification import Evidence
 from orchestration.services.work import Work
 from orchestration.states import DecisionKind, DecisionStatus, DefectStatus, Seat, Severity
 
+_FROM_COMMAND = ("run:", "verify:")
+"""How the source key of a defect begins that a command of the step showed."""
 _PROPOSED = frozenset({DefectStatus.AWAITING_SIR.value, DefectStatus.FIX_APPROVED.value})
 _WAITS = frozenset({DefectStatus.AWAITING_SIR.value, DefectStatus.REPROPOSING.value})
 
@@ -172,16 +174,22 @@ def notify_sir(work: Work, task: Task, defect: Defect, *, diff: str = "") -> Non
     )
 
 
-def settle_fixed(work: Work, task: Task, found: Sequence[Mapping[str, Any]]) -> frozenset[str]:
+def settle_fixed(
+    work: Work, task: Task, found: Sequence[Mapping[str, Any]], *, refusal: str = ""
+) -> frozenset[str]:
     """Verify fixed defects whose check now passes; reopen those that still fail.
 
-    Return the source keys of findings that belong to a defect that already stands.
+    A fix whose command could not be run again (`refusal` says why) is not verified: it meets its
+    gate again. Return the source keys of findings that belong to a defect that already stands.
     """
     failing = {str(one.get("source_key")): one for one in found}
     standing: set[str] = set()
     for defect in task.defects.filter(status=DefectStatus.FIXED.value).order_by("pk"):
         defect.task = task
         again = failing.get(defect.source_key)
+        if again is None and refusal and defect.source_key.startswith(_FROM_COMMAND):
+            unknown = {"outcome": "not_possible", "exit_code": None, "grade": "none"}
+            again = {"evidence": {**defect.evidence, **unknown, "output_tail": refusal}}
         note = {
             "round": task.fix_round,
             "tried": (defect.proposed_fix or {}).get("description", "") or defect.guidance,
@@ -196,12 +204,18 @@ def settle_fixed(work: Work, task: Task, found: Sequence[Mapping[str, Any]]) -> 
             move_defect(work, defect, DefectStatus.VERIFIED)
             continue
         standing.add(defect.source_key)
-        defect.evidence = dict(again["evidence"])
-        work.touch(defect, "evidence")
-        move_defect(work, defect, DefectStatus.OPEN, why="the fix did not verify")
-        if not _rounds_used_up(task):
-            pass_gate(work, task, defect)
+        _reopen(work, task, defect, again["evidence"], why=refusal or "the fix did not verify")
     return frozenset(standing)
+
+
+def _reopen(
+    work: Work, task: Task, defect: Defect, evidence: Mapping[str, Any], *, why: str
+) -> None:
+    defect.evidence = dict(evidence)
+    work.touch(defect, "evidence")
+    move_defect(work, defect, DefectStatus.OPEN, why=why)
+    if not _rounds_used_up(task):
+        pass_gate(work, task, defect)
 
 
 def _rounds_used_up(task: Task) -> bool:

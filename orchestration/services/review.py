@@ -138,7 +138,7 @@ def record_review(
         after={"backend": backend, "defects": len(found), "fix_round": task.fix_round},
     )
     if found or task.fix_round:
-        standing = settle_fixed(work, task, found)
+        standing = settle_fixed(work, task, found, refusal=evidence.refusal)
         for document in found:
             if document.get("source_key") not in standing:
                 open_defect(work, task, review, document, raised_by=backend, low=low_defects)

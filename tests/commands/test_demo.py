@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.management import call_command
@@ -18,7 +19,11 @@ from orchestration.models import (
     Task,
     Verification,
 )
+from orchestration.services.assignments import lease
 from orchestration.services.audit import seal_events, verify_chain
+from orchestration.services.lookups import lock_for_result
+from orchestration.services.results import record_agent_result
+from orchestration.services.work import unit_of_work
 from orchestration.states import (
     MAX_RETRIES_REASON,
     AssignmentStatus,
@@ -29,7 +34,15 @@ from orchestration.states import (
     TaskStatus,
 )
 from tests.commands.conftest import DEMO, project_in, run_file
-from tests.factories import child, decide, drive, fresh, open_decision_of
+from tests.factories import (
+    actor_of,
+    child,
+    decide,
+    drive,
+    fresh,
+    new_agent,
+    open_decision_of,
+)
 
 WHEEL = "dist/tidytext-0.3.0-py3-none-any.whl"
 FIXED_LINE = "room = limit - len(ELLIPSIS)"
@@ -173,6 +186,47 @@ def test_request_changes_asks_the_fixer_for_another_fix_and_applies_nothing(
     assert [one.status for one in defects_of(demo)] == [DefectStatus.REPROPOSING]
     assert child(demo, "tests").fix_round == 1
     assert FIXED_LINE not in excerpts(package)
+
+
+def propose(demo: Task, line: str) -> None:
+    """Ask for changes, have an agent propose a patch with another line, and approve that."""
+    decision = open_decision_of(demo.project)
+    patch = decision.content["fix"]["patch"].replace(FIXED_LINE, line)
+    decide(decision, "request_changes", reason="another way")
+    drive(demo.project)
+    proposal = {"description": "another way", "patch": patch}
+    agent = new_agent()
+    with unit_of_work(actor_of(agent)) as work:
+        held = lock_for_result(child(demo, "tests").assignments.get(seat=Seat.FIXER.value))
+        lease(work, held, held.project.policy, worker=agent.name, agent=agent)
+        document = {"status": "review", "proposed_fix": proposal}
+        record_agent_result(work, held, held.task.parent, document)
+    decide(open_decision_of(demo.project), "approve")
+    drive(demo.project)
+
+
+def test_an_agents_fix_that_cannot_be_run_again_is_not_called_verified(
+    demo: Task, package: Path
+) -> None:
+    propose(demo, "room = limit  # nothing is fixed by this")
+
+    assert "nothing is fixed by this" in excerpts(package)
+    assert child(demo, "tests").status == TaskStatus.REVIEW
+    assert [one.status for one in defects_of(demo)] == [DefectStatus.AWAITING_SIR]
+    asked = open_decision_of(demo.project)
+    assert asked.content["evidence"]["outcome"] == "not_possible"
+    assert "no sandbox" in asked.content["evidence"]["output_tail"]
+
+
+def test_an_agents_fix_is_tested_again_where_the_operator_allows_it(
+    demo: Task, package: Path, settings: Any
+) -> None:
+    settings.COUNTERSIGN_UNSANDBOXED = True
+    propose(demo, "room = limit - 1")
+
+    assert fresh(demo).status == TaskStatus.DONE
+    assert [one.status for one in defects_of(demo)] == [DefectStatus.VERIFIED]
+    assert child(demo, "tests").fix_round == 2
 
 
 def test_reject_fails_the_step_and_the_root_is_planned_again(demo: Task, package: Path) -> None:

@@ -11,6 +11,7 @@ from orchestration.errors import Conflict, PlanInvalid, WorkspaceError
 from orchestration.models import Artifact, Assignment, LogChunk, Project, Task
 from orchestration.selectors.tasks import not_ready_reason
 from orchestration.services.projects import create_project, update_policy
+from orchestration.services.working import work_until_idle
 from orchestration.states import (
     DecisionKind,
     NotReadyReason,
@@ -20,7 +21,7 @@ from orchestration.states import (
 )
 from orchestration.workflows.playbook import submit_playbook
 from tests.commands.conftest import DEMO, OPERATOR, project_in, run_file
-from tests.factories import child, decide, drive, fresh, open_decision_of
+from tests.factories import SLOT, child, decide, drive, execute, fresh, new_agent, open_decision_of
 
 pytestmark = pytest.mark.django_db
 PRINT_FOR_EVER = "import sys\nwhile True: sys.stdout.write('x' * 999 + '\\n')"
@@ -249,3 +250,22 @@ def test_a_trusted_playbook_stays_trusted_when_it_is_planned_again(
 
     assert {one.is_trusted for one in root.plans.all()} == {True}
     assert root.plans.count() == 3
+
+
+def test_a_failing_run_counts_although_an_agent_handed_something_in_meanwhile(
+    project: Project, tmp_path: Path
+) -> None:
+    path = book(
+        tmp_path,
+        {"id": "a", "action": "Fail", "run": ["false"], "on_failure": {"severity": "medium"}},
+        {"id": "b", "action": "Think"},
+    )
+    root = submit_playbook(project_id=project.pk, path=path, actor=OPERATOR, is_trusted=True)
+    judging = Assignment.objects.filter(task__step_key="a", seat=Seat.QA.value, status="queued")
+    while not judging.exists():
+        assert work_until_idle(SLOT, slice_seconds=0)
+    execute(child(root, "b"), new_agent())
+    drive(project)
+
+    assert child(root, "a").status == TaskStatus.REVIEW
+    assert open_decision_of(project).kind == DecisionKind.MEDIUM_DEFECT
