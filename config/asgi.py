@@ -16,10 +16,13 @@ from django.conf import settings
 
 from config.body_limit import BodyLimit
 from dashboard.routing import websocket_urlpatterns
+from orchestration.api.long_poll import LongPoll
 
 application = ProtocolTypeRouter(
     {
-        "http": BodyLimit(django_application, max_bytes=settings.COUNTERSIGN_MAX_BODY_BYTES),
+        "http": BodyLimit(
+            LongPoll(django_application), max_bytes=settings.COUNTERSIGN_MAX_BODY_BYTES
+        ),
         "websocket": AllowedHostsOriginValidator(
             AuthMiddlewareStack(URLRouter(websocket_urlpatterns))
         ),

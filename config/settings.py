@@ -129,6 +129,7 @@ TEMPLATES: list[dict[str, Any]] = [
                 "django.template.context_processors.i18n",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
+                "dashboard.context.navigation",
             ],
             "loaders": [
                 (
@@ -263,6 +264,8 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     "VERSION": "1",
     "SERVE_INCLUDE_SCHEMA": False,
     "COMPONENT_SPLIT_REQUEST": True,
+    # The contracts say null the way JSON Schema does, which OpenAPI 3.0 cannot.
+    "OAS_VERSION": "3.1.0",
     "SCHEMA_PATH_PREFIX": "/api/",
 }
 

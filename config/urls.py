@@ -1,9 +1,10 @@
-"""Every route: the probes, the admin pages, the API and the dashboard."""
+"""Every route: the probes, the API, the read-only admin pages and the dashboard."""
 
 from __future__ import annotations
 
 from django.contrib import admin
-from django.urls import URLPattern, URLResolver, path
+from django.urls import URLPattern, URLResolver, include, path
+from django.views.generic import RedirectView
 
 from orchestration.api.health import healthz, metrics, readyz
 
@@ -11,5 +12,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", healthz, name="healthz"),
     path("readyz", readyz, name="readyz"),
     path("metrics", metrics, name="metrics"),
+    path("api/", include("orchestration.api.urls")),
+    # One door for passwords: the admin's own sign-in is not throttled.
+    path("admin/login/", RedirectView.as_view(pattern_name="login", query_string=True)),
     path("admin/", admin.site.urls),
+    path("", include("dashboard.urls")),
 ]

@@ -15,7 +15,7 @@ ADDRESS = r"Countersign is at (http://\S+/)"
 
 def assert_static_files_are_whole(url: str) -> None:
     """Follow the sign-in page's style sheet: a lasting name, its whole length, 304 on repeat."""
-    page = httpx.get(f"{url}admin/login/").text
+    page = httpx.get(f"{url}accounts/login/").text
     href = page.split('rel="stylesheet" href="/')[1].split('"')[0]
     style = httpx.get(f"{url}{href}")
     assert style.status_code == 200
