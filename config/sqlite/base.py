@@ -40,7 +40,7 @@ class WriterCursor(base.SQLiteCursorWrapper):
         """Convert the placeholders of a query."""
         if param_names is None:
             return question_marks(query)
-        converted: str = super().convert_query(query, param_names=param_names)  # type: ignore[misc]
+        converted: str = super().convert_query(query, param_names=param_names)
         return converted
 
     def __init__(self, raw: sqlite3.Connection, wrapper: DatabaseWrapper) -> None:
