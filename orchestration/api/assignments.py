@@ -1,0 +1,308 @@
+"""Assignments: claim by seat, and what their holders send.
+
+Source: DESIGN section 14.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiResponse, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from orchestration.access import access_assignment, access_project
+from orchestration.api.base import ApiView, read_body
+from orchestration.api.bodies import (
+    ClaimBody,
+    HeartbeatBody,
+    LogBody,
+    NextBody,
+    ReleaseBody,
+    ResultEnvelope,
+    ToolCallsBody,
+)
+from orchestration.api.idempotency import idempotent
+from orchestration.api.long_poll import WAIT_HEADER
+from orchestration.api.permissions import require_agent, require_seats
+from orchestration.api.requests import Caller
+from orchestration.api.schema import KEYED, problems
+from orchestration.api.shapes.work import (
+    ClaimedShape,
+    LeaseShape,
+    LogShape,
+    ResultShape,
+    ToolCallsShape,
+)
+from orchestration.contracts.documents import Document, field_names
+from orchestration.contracts.plan import Plan
+from orchestration.contracts.results import (
+    AuditorResult,
+    CrossVerifierResult,
+    ExecutorResult,
+    FixerResult,
+    QaResult,
+    ScorerResult,
+)
+from orchestration.errors import Fault, Invalid, NotReady, PlanInvalid
+from orchestration.models import Assignment
+from orchestration.services.agent_claims import Wish, claim_for_agent
+from orchestration.services.agent_results import (
+    Hold,
+    append_log,
+    heartbeat_assignment,
+    record_tool_calls,
+    release_assignment,
+    submit_result,
+    task_of,
+)
+from orchestration.states import Seat
+
+RESULTS: Mapping[Seat, type[Document]] = {
+    Seat.SCORER: ScorerResult,
+    Seat.PLANNER: Plan,
+    Seat.AUDITOR: AuditorResult,
+    Seat.EXECUTOR: ExecutorResult,
+    Seat.QA: QaResult,
+    Seat.FIXER: FixerResult,
+    Seat.CROSS_VERIFIER: CrossVerifierResult,
+}
+PLAN = "plan"
+REFUSALS = problems(400, 401, 403, 404, 409, 422)
+
+
+class ClaimView(ApiView):
+    """Claim by seat."""
+
+    @extend_schema(
+        operation_id="claim_assignment",
+        tags=["assignments"],
+        parameters=KEYED,
+        request=ClaimBody,
+        responses={
+            200: ClaimedShape,
+            204: OpenApiResponse(None, "Nothing fits now, also after `wait` seconds."),
+            **problems(400, 401, 403, 404, 422, 429),
+        },
+    )
+    @idempotent
+    def post(self, request: Request) -> Response:
+        """Take the oldest work that this token, its projects and its past allow.
+
+        With `wait` the call waits for up to 30 s before it answers 204.
+        """
+        body = self.body(ClaimBody)
+        wish = wish_of(self.caller, body.seats, body.projects)
+        agent = require_agent(self.caller)
+        claimed = claim_for_agent(agent=agent, wish=wish, actor=self.actor)
+        if claimed is not None:
+            return Response(ClaimedShape.of_lease(claimed).document())
+        headers = {WAIT_HEADER: f"{body.wait:g}"} if body.wait else None
+        return Response(status=204, headers=headers)
+
+
+def wish_of(caller: Caller, seats: tuple[Seat, ...], projects: tuple[str, ...]) -> Wish:
+    """Read what an agent asks for.
+
+    Errors: Forbidden for a seat its token does not open, or none at all; NotFound for a project.
+    """
+    require_agent(caller)
+    wanted = frozenset(seats) or caller.seats
+    require_seats(caller, wanted or [Seat.EXECUTOR])
+    found = {access_project(caller.viewer, name).pk for name in projects}
+    return Wish(seats=wanted, project_ids=found or None)
+
+
+class HeldView(ApiView):
+    """Base of the calls of an assignment's holder."""
+
+    def hold(self, name: str, lease_token: str) -> Hold:
+        """Name the assignment that the caller says it holds.
+
+        Errors: NotFound, Forbidden without the seat's scope.
+        """
+        row = self.assignment(name)
+        return Hold(row.pk, require_agent(self.caller), lease_token)
+
+    def assignment(self, name: str) -> Assignment:
+        """Find an assignment whose seat the caller's token opens. Errors: NotFound, Forbidden."""
+        row = access_assignment(self.caller.viewer, name)
+        require_seats(self.caller, [Seat(row.seat)])
+        return row
+
+
+class HeartbeatView(HeldView):
+    """Keep an assignment's lease alive."""
+
+    @extend_schema(
+        operation_id="heartbeat_assignment",
+        tags=["assignments"],
+        parameters=KEYED,
+        request=HeartbeatBody,
+        responses={200: LeaseShape, **REFUSALS},
+    )
+    @idempotent
+    def post(self, request: Request, assignment: str) -> Response:
+        """Extend the lease; `usage` says what was used so far."""
+        self.assignment(assignment)
+        body = self.body(HeartbeatBody)
+        held = heartbeat_assignment(
+            hold=self.hold(assignment, body.lease_token),
+            actor=self.actor,
+            usage=body.usage,
+            note=body.note,
+        )
+        return Response(LeaseShape.of(held).document())
+
+
+class ReleaseView(HeldView):
+    """Give an assignment back."""
+
+    @extend_schema(
+        operation_id="release_assignment",
+        tags=["assignments"],
+        parameters=KEYED,
+        request=ReleaseBody,
+        responses={200: LeaseShape, **REFUSALS},
+    )
+    @idempotent
+    def post(self, request: Request, assignment: str) -> Response:
+        """Put it back in the queue; it counts nothing."""
+        self.assignment(assignment)
+        body = self.body(ReleaseBody)
+        row = release_assignment(
+            hold=self.hold(assignment, body.lease_token), actor=self.actor, reason=body.reason
+        )
+        return Response(LeaseShape.of(row).document())
+
+
+class ResultView(HeldView):
+    """Hand in an assignment's result."""
+
+    @extend_schema(
+        operation_id="submit_result",
+        tags=["assignments"],
+        parameters=KEYED,
+        request=OpenApiTypes.OBJECT,
+        responses={200: ResultShape, **REFUSALS, **problems(413)},
+    )
+    @idempotent
+    def post(self, request: Request, assignment: str) -> Response:
+        """Hand in the seat's result, with `lease_token` and, if you like, `usage`, `claim_next`.
+
+        A malformed plan is refused with every fault; it uses up a revision all the same.
+        """
+        row = self.assignment(assignment)
+        envelope, document = read_result(Seat(row.seat), request.data)
+        following = envelope.claim_next
+        recorded = submit_result(
+            hold=self.hold(assignment, envelope.lease_token),
+            document=document,
+            actor=self.actor,
+            usage=envelope.usage,
+            wish=self._wish(following) if following is not None else None,
+        )
+        if recorded.faults:
+            raise PlanInvalid(
+                "The plan is not valid; it used up a revision.",
+                errors=recorded.faults,
+                assignment_status=recorded.assignment.status,
+            )
+        shape = ResultShape.of_result(
+            recorded.assignment,
+            task_of(recorded.assignment),
+            is_repeat=recorded.is_repeat,
+            following=recorded.following,
+        )
+        return Response(shape.document())
+
+    def _wish(self, following: NextBody) -> Wish:
+        return wish_of(self.caller, following.seats, following.projects)
+
+
+def read_result(seat: Seat, data: Any) -> tuple[ResultEnvelope, dict[str, Any]]:
+    """Split a result into its envelope and the document of its seat.
+
+    A planner's plan may be the body itself or its `plan`. Documents keep what they do not know;
+    the body does not.
+    Errors: Invalid listing every fault; NotReady for a seat that is not taken over REST yet.
+    """
+    model = RESULTS.get(seat)
+    if model is None:
+        raise NotReady(f"The seat {seat} is not taken over REST yet.", code="seat_unsupported")
+    if not isinstance(data, Mapping):
+        raise Invalid(
+            "The body must be a JSON object.", errors=[Fault(path="", message="must be an object")]
+        )
+    names = field_names(ResultEnvelope)
+    envelope = read_body(ResultEnvelope, {key: data[key] for key in data if key in names})
+    document = {key: held for key, held in data.items() if key not in names}
+    if seat is Seat.PLANNER and isinstance(document.get(PLAN), Mapping):
+        plan = dict(document.pop(PLAN))
+        _require_known(document, frozenset())
+        return envelope, plan
+    known = field_names(model) - {"extra"}
+    _require_known(document, known)
+    if seat is not Seat.PLANNER:
+        # A malformed plan is the planner's result all the same, and uses up a revision.
+        read_body(model, document)
+    return envelope, document
+
+
+def _require_known(document: Mapping[str, Any], known: frozenset[str]) -> None:
+    unknown = sorted(str(key) for key in document if key not in known)
+    if unknown:
+        faults = [Fault(path=key, message="is no field of this request") for key in unknown]
+        raise Invalid(
+            f"Unknown fields: {', '.join(unknown)}.", code="unknown_fields", errors=faults
+        )
+
+
+class LogView(HeldView):
+    """Write to the live log."""
+
+    @extend_schema(
+        operation_id="append_log",
+        tags=["assignments"],
+        parameters=KEYED,
+        request=LogBody,
+        responses={201: LogShape, **REFUSALS},
+    )
+    @idempotent
+    def post(self, request: Request, assignment: str) -> Response:
+        """Append text; it counts as progress and extends the lease."""
+        self.assignment(assignment)
+        body = self.body(LogBody)
+        count = append_log(
+            hold=self.hold(assignment, body.lease_token), text=body.text, actor=self.actor
+        )
+        return Response(LogShape(characters=count).document(), status=201)
+
+
+class ToolCallsView(HeldView):
+    """Record tool calls."""
+
+    @extend_schema(
+        operation_id="record_tool_calls",
+        tags=["assignments"],
+        parameters=KEYED,
+        request=ToolCallsBody,
+        responses={201: ToolCallsShape, **REFUSALS},
+    )
+    @idempotent
+    def post(self, request: Request, assignment: str) -> Response:
+        """Record calls in order. Endless repetition is warned of; too many end the assignment."""
+        self.assignment(assignment)
+        body = self.body(ToolCallsBody)
+        done = record_tool_calls(
+            hold=self.hold(assignment, body.lease_token), calls=body.calls, actor=self.actor
+        )
+        shape = ToolCallsShape(
+            recorded=done.recorded,
+            total=done.total,
+            stopped=done.is_stopped,
+            warnings=done.warnings,
+        )
+        return Response(shape.document(), status=201)

@@ -1,0 +1,370 @@
+"""The blackboard: what an assignee does to its task, and what Sir does to anybody's.
+
+Source: DESIGN sections 4 (task table) and 14, source document 001.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.files.uploadedfile import UploadedFile
+from drf_spectacular.utils import extend_schema
+from rest_framework.parsers import MultiPartParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from orchestration.api.base import ApiView, read_body
+from orchestration.api.bodies import EmptyBody, ProgressBody, ReasonBody, StatusBody
+from orchestration.api.idempotency import idempotent
+from orchestration.api.parsers import JsonParser, parse_json
+from orchestration.api.permissions import (
+    require_agent,
+    require_commenter,
+    require_sir,
+    require_sir_or_scope,
+)
+from orchestration.api.projects import etag
+from orchestration.api.schema import IF_MATCH, KEYED, LEASE, problems
+from orchestration.api.shapes.method import DepartedShape
+from orchestration.api.shapes.tasks import ProgressShape, TaskShape
+from orchestration.api.shapes.work import ClaimedShape, CommentShape, LeaseShape, OutputShape
+from orchestration.api.tasks import fresh_task, task_document
+from orchestration.contracts.results import (
+    CommentInput,
+    DeviationInput,
+    OutputFileInput,
+    OutputInput,
+)
+from orchestration.errors import Fault, Invalid, TooLarge
+from orchestration.models import Task
+from orchestration.scopes import Scope
+from orchestration.selectors.tasks import facts_of
+from orchestration.services.agent_claims import require_ever_held
+from orchestration.services.deviations import record_deviation
+from orchestration.services.outputs import MAX_OUTPUT_BYTES, read_output
+from orchestration.services.progress import Progress, report_progress
+from orchestration.services.tasks import (
+    StatusChange,
+    add_task_comment,
+    add_task_output,
+    cancel_task,
+    change_status,
+    claim_task,
+    heartbeat_task,
+    release_task,
+    replan_task,
+)
+from orchestration.services.uploads import store_upload
+
+REFUSALS = problems(400, 401, 403, 404, 409, 412, 422)
+
+
+class HolderView(ApiView):
+    """Base of the calls that only the present holder makes."""
+
+    @property
+    def lease_token(self) -> str:
+        """The lease token, where the caller fences its own processes."""
+        return str(self.request.headers.get("X-Lease-Token", ""))
+
+
+class ClaimTaskView(ApiView):
+    """Claim one task."""
+
+    @extend_schema(
+        operation_id="claim_task",
+        tags=["blackboard"],
+        parameters=KEYED,
+        request=EmptyBody,
+        responses={200: ClaimedShape, **REFUSALS},
+    )
+    @idempotent
+    def post(self, request: Request, pid: str, task: str) -> Response:
+        """Take the executor's lease of a ready task."""
+        found = self.task(pid, task)
+        agent = require_agent(self.caller, Scope.EXECUTE)
+        self.body(EmptyBody)
+        claimed = claim_task(task_id=found.pk, agent=agent, actor=self.actor)
+        return Response(ClaimedShape.of_lease(claimed).document())
+
+
+class HeartbeatTaskView(HolderView):
+    """Keep a task's lease alive."""
+
+    @extend_schema(
+        operation_id="heartbeat_task",
+        tags=["blackboard"],
+        parameters=[*KEYED, *LEASE],
+        request=EmptyBody,
+        responses={200: LeaseShape, **REFUSALS},
+    )
+    @idempotent
+    def post(self, request: Request, pid: str, task: str) -> Response:
+        """Extend the lease."""
+        found = self.task(pid, task)
+        agent = require_agent(self.caller, Scope.EXECUTE)
+        self.body(EmptyBody)
+        held = heartbeat_task(
+            task_id=found.pk, agent=agent, actor=self.actor, lease_token=self.lease_token
+        )
+        return Response(LeaseShape.of(held).document())
+
+
+class ReleaseTaskView(HolderView):
+    """Give a task back."""
+
+    @extend_schema(
+        operation_id="release_task",
+        tags=["blackboard"],
+        parameters=[*KEYED, *LEASE],
+        request=ReasonBody,
+        responses={200: TaskShape, **REFUSALS},
+    )
+    @idempotent
+    def post(self, request: Request, pid: str, task: str) -> Response:
+        """Give the task back to the queue; it counts nothing."""
+        found = self.task(pid, task)
+        agent = require_agent(self.caller, Scope.EXECUTE)
+        body = self.body(ReasonBody)
+        release_task(
+            task_id=found.pk,
+            agent=agent,
+            actor=self.actor,
+            reason=body.reason,
+            lease_token=self.lease_token,
+        )
+        return task_answer(found)
+
+
+class StatusView(HolderView):
+    """Move a task as its assignee."""
+
+    @extend_schema(
+        operation_id="set_task_status",
+        tags=["blackboard"],
+        parameters=[*KEYED, *LEASE, *IF_MATCH],
+        request=StatusBody,
+        responses={200: TaskShape, **REFUSALS},
+    )
+    @idempotent
+    def post(self, request: Request, pid: str, task: str) -> Response:
+        """Set working, review, failed, blocked or waiting_human."""
+        found = self.task(pid, task)
+        agent = require_agent(self.caller, Scope.EXECUTE)
+        body = self.body(StatusBody)
+        change_status(
+            task_id=found.pk,
+            change=StatusChange(body.status, body.detail, body.blocked_by, body.light_plan),
+            agent=agent,
+            actor=self.actor,
+            lease_token=self.lease_token,
+            seen_version=self.seen_version(body.version),
+        )
+        return task_answer(found)
+
+
+class OutputsView(HolderView):
+    """Hand in an output."""
+
+    parser_classes = (JsonParser, MultiPartParser)
+
+    @extend_schema(
+        operation_id="add_output",
+        tags=["blackboard"],
+        parameters=[*KEYED, *LEASE],
+        request={
+            "application/json": OutputInput,
+            "multipart/form-data": {
+                "type": "object",
+                "required": ["file", "title"],
+                "properties": {
+                    "file": {"type": "string", "format": "binary"},
+                    "type": {"type": "string"},
+                    "title": {"type": "string"},
+                    "summary": {"type": "string"},
+                    "assertions": {"type": "string", "description": "A JSON list."},
+                },
+            },
+        },
+        responses={201: OutputShape, **REFUSALS, **problems(413, 415)},
+    )
+    @idempotent
+    def post(self, request: Request, pid: str, task: str) -> Response:
+        """Hand in content, a path of the workspace that we read, or a file of up to 50 MB."""
+        found = self.task(pid, task)
+        agent = require_agent(self.caller, Scope.EXECUTE)
+        document = self._document(found)
+        data, _ = read_output(found, document)
+        output = add_task_output(
+            task_id=found.pk,
+            document=document,
+            data=data,
+            agent=agent,
+            actor=self.actor,
+            lease_token=self.lease_token,
+        )
+        return Response(OutputShape.of(output).document(), status=201)
+
+    def _document(self, task: Task) -> OutputInput:
+        """Read the output from JSON, or from a form with its file."""
+        data = self.request.data
+        if not hasattr(data, "lists"):
+            return self.body(OutputInput)
+        form, file = read_form(data)
+        require_ever_held(task, require_agent(self.caller))
+        described = read_body(OutputFileInput, form)
+        return store_upload(task, name=file.name or "", data=file.read(), document=described)
+
+
+def read_form(data: Any) -> tuple[dict[str, Any], UploadedFile[Any]]:
+    """Read the fields and the file of an upload.
+
+    Errors: Invalid without exactly one file; TooLarge.
+    """
+    files = data.getlist("file")
+    if len(files) != 1 or not isinstance(files[0], UploadedFile):
+        raise Invalid("Send one `file`.", errors=[Fault(path="file", message="one is needed")])
+    size = files[0].size or 0
+    if size > MAX_OUTPUT_BYTES:
+        raise TooLarge(
+            f"The file has {size} bytes; at most {MAX_OUTPUT_BYTES} are accepted.",
+            limit_bytes=MAX_OUTPUT_BYTES,
+        )
+    form = {name: data.get(name) for name in data if name != "file"}
+    if isinstance(form.get("assertions"), str):
+        form["assertions"] = parse_json(form["assertions"].encode("utf-8", "surrogatepass"))
+    return form, files[0]
+
+
+class CommentsView(ApiView):
+    """Comment on a task."""
+
+    @extend_schema(
+        operation_id="add_comment",
+        tags=["blackboard"],
+        parameters=KEYED,
+        request=CommentInput,
+        responses={201: CommentShape, **REFUSALS},
+    )
+    @idempotent
+    def post(self, request: Request, pid: str, task: str) -> Response:
+        """Write a comment: general, handoff, observation or review."""
+        found = self.task(pid, task)
+        require_commenter(self.caller)
+        comment = add_task_comment(
+            task_id=found.pk,
+            document=self.body(CommentInput),
+            agent=self.caller.agent,
+            actor=self.actor,
+        )
+        return Response(CommentShape.of(comment).document(), status=201)
+
+
+class ProgressView(HolderView):
+    """Report progress."""
+
+    @extend_schema(
+        operation_id="report_progress",
+        tags=["blackboard"],
+        parameters=[*KEYED, *LEASE],
+        request=ProgressBody,
+        responses={200: ProgressShape, **REFUSALS},
+    )
+    @idempotent
+    def post(self, request: Request, pid: str, task: str) -> Response:
+        """Count a step, name a new domain or doubt; the task may be upgraded by it."""
+        found = self.task(pid, task)
+        agent = require_agent(self.caller, Scope.EXECUTE)
+        body = self.body(ProgressBody)
+        _, upgraded = report_progress(
+            task_id=found.pk,
+            progress=Progress(body.step, body.new_domain, body.uncertain, body.note),
+            agent=agent,
+            actor=self.actor,
+            lease_token=self.lease_token,
+        )
+        fresh = fresh_task(found)
+        shape = TaskShape.of_task(fresh, facts_of(fresh.project, [fresh])[fresh.pk])
+        return Response(ProgressShape(task=shape, upgraded=upgraded).document())
+
+
+class DeviationsView(ApiView):
+    """Leave a locked blueprint in one point."""
+
+    @extend_schema(
+        operation_id="record_deviation",
+        tags=["blackboard"],
+        parameters=KEYED,
+        request=DeviationInput,
+        responses={201: DepartedShape, **REFUSALS},
+    )
+    @idempotent
+    def post(self, request: Request, pid: str, task: str) -> Response:
+        """Add, skip or change a step of a planned task, with the reason."""
+        found = self.task(pid, task)
+        require_sir_or_scope(self.caller, Scope.PLAN)
+        departed = record_deviation(
+            task_id=found.pk,
+            asked=self.body(DeviationInput),
+            actor=self.actor,
+            is_sir=self.caller.agent is None,
+        )
+        new_task = str(departed.new_step.pk) if departed.new_step is not None else None
+        shape = DepartedShape.of(departed.deviation).model_copy(update={"new_task": new_task})
+        return Response(shape.document(), status=201)
+
+
+class CancelView(ApiView):
+    """Cancel a task with everything below it."""
+
+    @extend_schema(
+        operation_id="cancel_task",
+        tags=["blackboard"],
+        parameters=[*KEYED, *IF_MATCH],
+        request=ReasonBody,
+        responses={200: TaskShape, **REFUSALS},
+    )
+    @idempotent
+    def post(self, request: Request, pid: str, task: str) -> Response:
+        """Cancel it. Only Sir does this, and says why."""
+        found = self.task(pid, task)
+        require_sir(self.caller)
+        body = self.body(ReasonBody)
+        cancel_task(
+            task_id=found.pk,
+            actor=self.actor,
+            reason=body.reason,
+            seen_version=self.seen_version(body.version),
+        )
+        return task_answer(found)
+
+
+class ReplanView(ApiView):
+    """Plan a root again."""
+
+    @extend_schema(
+        operation_id="replan_task",
+        tags=["blackboard"],
+        parameters=[*KEYED, *IF_MATCH],
+        request=ReasonBody,
+        responses={200: TaskShape, **REFUSALS},
+    )
+    @idempotent
+    def post(self, request: Request, pid: str, task: str) -> Response:
+        """End this attempt and plan the task again; it counts nothing. Only Sir does this."""
+        found = self.task(pid, task)
+        require_sir(self.caller)
+        body = self.body(ReasonBody)
+        replan_task(
+            task_id=found.pk,
+            actor=self.actor,
+            reason=body.reason,
+            seen_version=self.seen_version(body.version),
+        )
+        return task_answer(found)
+
+
+def task_answer(task: Task) -> Response:
+    """Answer with a task as it is after the call."""
+    fresh = fresh_task(task)
+    return Response(task_document(fresh), headers=etag(fresh.version))

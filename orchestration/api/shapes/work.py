@@ -1,0 +1,234 @@
+"""Assignments, outputs, comments, tool calls and artifacts as the API shows them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, Self
+
+from pydantic import Field
+
+from orchestration.api.shapes.base import AgentName, Id, OptionalId, OrNone, RowId, Shape, TaskId
+from orchestration.models import Artifact, Assignment, Task
+
+
+class AssignmentShape(Shape):
+    """A piece of work as everybody sees it; its lease token is its holder's alone."""
+
+    id: RowId
+    task: TaskId
+    seat: str
+    backend: str
+    status: str
+    attempt: int
+    agent: AgentName
+    holder: Annotated[OrNone, Field(validation_alias="worker")]
+    lease_expires_at: datetime | None
+    is_clock_stopped: bool
+    deadline: datetime | None
+    input: dict[str, Any]
+    hints: dict[str, Any]
+    limits: dict[str, Any]
+    usage: dict[str, Any]
+    result: Any
+    error: str
+    queued_at: datetime
+    leased_at: datetime | None
+    finished_at: datetime | None
+
+
+class Hints(Shape):
+    """What the policy advises; an agent may do otherwise."""
+
+    model: str | None
+    effort: str | None
+    thinking: str | None
+
+
+class Limits(Shape):
+    """What an assignment may use. None means that nothing is set."""
+
+    turns: int | None
+    cost_usd: float | None
+    deadline: datetime | None
+
+
+class ClaimedShape(Shape):
+    """An assignment as its holder gets it. Send `lease_token` with every call about it."""
+
+    id: str
+    seat: str
+    project: str
+    project_slug: str
+    task: str
+    task_key: str
+    title: str
+    description: str
+    attempt: int
+    lease_token: str
+    lease_expires_at: datetime | None
+    input: dict[str, Any]
+    hints: Hints
+    limits: Limits
+    task_url: str
+    prompt_url: str
+
+    @classmethod
+    def of_lease(cls, row: Assignment) -> Self:
+        """Shape a leased assignment for its holder; its task and project are loaded."""
+        task, project = row.task, row.task.project
+        url = f"/api/projects/{project.slug}/tasks/{task.pk}"
+        return cls(
+            id=str(row.pk),
+            seat=row.seat,
+            project=str(project.pk),
+            project_slug=project.slug,
+            task=str(task.pk),
+            task_key=str(task),
+            title=task.title,
+            description=task.description,
+            attempt=row.attempt,
+            lease_token=row.lease_token,
+            lease_expires_at=row.lease_expires_at,
+            input=row.input,
+            hints=Hints(**{name: row.hints.get(name) for name in Hints.model_fields}),
+            limits=Limits(
+                turns=row.limits.get("turns"),
+                cost_usd=row.limits.get("cost_usd"),
+                deadline=row.deadline,
+            ),
+            task_url=url,
+            prompt_url=f"{url}?expand=all",
+        )
+
+
+class LeaseShape(Shape):
+    """A lease after a heartbeat, or an assignment after its release."""
+
+    id: RowId
+    task: TaskId
+    seat: str
+    status: str
+    lease_expires_at: datetime | None
+    is_clock_stopped: bool
+
+
+class ResultShape(Shape):
+    """What a result did. `repeat` marks the identical repeat of the report that stands."""
+
+    id: str
+    task: str
+    seat: str
+    status: str
+    task_status: str
+    repeat: bool
+    next: ClaimedShape | None
+
+    @classmethod
+    def of_result(
+        cls, row: Assignment, task: Task, *, is_repeat: bool, following: Assignment | None
+    ) -> Self:
+        """Shape a recorded result and, where one was asked for, the next assignment."""
+        return cls(
+            id=str(row.pk),
+            task=str(row.task_id),
+            seat=row.seat,
+            status=row.status,
+            task_status=task.status,
+            repeat=is_repeat,
+            next=ClaimedShape.of_lease(following) if following is not None else None,
+        )
+
+
+class OutputShape(Shape):
+    """An output. `is_orphan` marks what came under a lease that had ended."""
+
+    id: RowId
+    task: TaskId
+    attempt: int
+    version: int
+    type: str
+    title: str
+    summary: str
+    content: str
+    path: str
+    sha256: str
+    size_bytes: int
+    assertions: list[Any]
+    marks: list[Any]
+    change_note: str
+    is_orphan: bool
+    created_at: datetime
+
+
+class CommentShape(Shape):
+    """A comment on a task."""
+
+    id: RowId
+    task: TaskId
+    comment_type: str
+    body: str
+    author: str
+    attempt: int
+    created_at: datetime
+
+
+class ToolCallShape(Shape):
+    """A recorded tool call. Shape: FORMATS. Units: duration_ms in milliseconds."""
+
+    id: RowId
+    assignment: Annotated[Id, Field(validation_alias="assignment_id")]
+    tool: str
+    command: str
+    exit_code: int | None
+    outcome: str
+    output_tail: str
+    duration_ms: int | None
+    source: str
+    at: datetime
+
+
+class ToolCallsShape(Shape):
+    """What recording tool calls did. `warnings` name calls that repeat without end."""
+
+    recorded: int
+    total: int
+    stopped: bool
+    warnings: list[str]
+
+
+class LogShape(Shape):
+    """What appending to the log did. Units: characters."""
+
+    characters: int
+
+
+class ArtifactShape(Shape):
+    """A locked artifact; its bytes are at `content_url`."""
+
+    id: RowId
+    project: Annotated[Id, Field(validation_alias="project_id")]
+    task: TaskId
+    output: Annotated[OptionalId, Field(validation_alias="output_id")]
+    name: str
+    type: str
+    version: int
+    sha256: Annotated[str, Field(validation_alias="content_id")]
+    size_bytes: int
+    exception_note: str
+    locked_at: datetime
+    content_url: str = ""
+
+    @classmethod
+    def of(cls, row: object) -> Self:
+        """Shape an artifact with the address of its bytes."""
+        pk = row.pk if isinstance(row, Artifact) else ""
+        url = f"/api/artifacts/{pk}/content"
+        return cls.model_validate(row).model_copy(update={"content_url": url})
+
+
+class ArtifactPage(Shape):
+    """One page of artifacts."""
+
+    results: list[ArtifactShape]
+    next: str | None
+    previous: str | None

@@ -1,0 +1,188 @@
+"""Claims by seat: give an agent the oldest work that its token, its projects and its past allow.
+
+Independence: whoever planned, executed or fixed anything in a lineage may not audit, QA,
+cross-verify or validate it. A lineage is the task, its ancestors, its earlier attempts and its
+re-plans, and its descendants.
+Source: DESIGN section 2 ("Backend", "Lineage"), section 4 rule 17, section 14.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Q, QuerySet
+
+from orchestration.access import visible_projects
+from orchestration.errors import LeaseLost
+from orchestration.models import Agent, Assignment, AuditEvent, Plan, Task
+from orchestration.scopes import INDEPENDENT_SEATS, MAKING_SEATS
+from orchestration.seats.registry import EXTERNAL
+from orchestration.services.assignments import has_free_slot, lease
+from orchestration.services.lookups import lock_project
+from orchestration.services.retrying import retry_on_deadlock
+from orchestration.services.work import Actor, Work, locked, unit_of_work
+from orchestration.states import AssignmentStatus, ProjectStatus, Seat, TaskStatus
+
+CANDIDATES = 50
+"""Rows looked at in one go; more are asked for while none of them fits."""
+MADE_EVENTS = ("task.working", "output.added", "plan.drafted", "fix.recorded", "deviation.recorded")
+"""Events whose actor made something of the task they are about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What an agent asks for. Shape: `project_ids` None means every project it sees."""
+
+    seats: Collection[Seat]
+    project_ids: Collection[int] | None = None
+
+
+@retry_on_deadlock
+def claim_for_agent(*, agent: Agent, wish: Wish, actor: Actor) -> Assignment | None:
+    """Claim the oldest assignment an agent may take, or None when there is none.
+
+    Locks: as `take_for_agent`.
+    """
+    with unit_of_work(actor) as work:
+        return take_for_agent(work, agent, wish)
+
+
+def take_for_agent(work: Work, agent: Agent, wish: Wish) -> Assignment | None:
+    """Lease the oldest fitting assignment inside the caller's transaction, or return None.
+
+    Locks: the project (a pause stops the clock of every lease it finds, and lets none in after
+    it), for an executor its task's parent (to count the slots), the task, the assignment; tasks and
+    assignments that somebody else holds are passed over. With locks of a result in hand this is out
+    of order, so a deadlock is possible, and retried.
+    """
+    full: set[int] = set()
+    is_open: dict[int, bool] = {}
+    after = 0
+    while True:
+        rows = _candidates(agent, wish, work.now, after)
+        for assignment_id, task_id, project_id, parent_id, seat in rows:
+            if project_id not in is_open:
+                is_open[project_id] = lock_project(project_id).status == ProjectStatus.ACTIVE
+            if not is_open[project_id]:
+                continue
+            if seat == Seat.EXECUTOR and parent_id is not None:
+                if parent_id not in full and not has_free_slot(parent_id):
+                    full.add(parent_id)
+                if parent_id in full:
+                    continue
+            taken = _take(work, agent, assignment_id, task_id)
+            if taken is not None:
+                return taken
+        if len(rows) < CANDIDATES:
+            return None
+        after = rows[-1][0]
+
+
+def _candidates(
+    agent: Agent, wish: Wish, now: datetime, after: int
+) -> Sequence[tuple[int, int, int, int | None, str]]:
+    """List queued work, oldest first. Shape: (assignment, task, project, parent, seat)."""
+    projects = visible_projects(agent).filter(status=ProjectStatus.ACTIVE.value)
+    if wish.project_ids is not None:
+        projects = projects.filter(pk__in=wish.project_ids)
+    rows = Assignment.objects.filter(
+        Q(not_before__isnull=True) | Q(not_before__lte=now),
+        status=AssignmentStatus.QUEUED.value,
+        backend=EXTERNAL,
+        seat__in=[seat.value for seat in wish.seats],
+        project__in=projects,
+        pk__gt=after,
+    )
+    return list(
+        rows.order_by("pk").values_list("pk", "task_id", "project_id", "task__parent_id", "seat")[
+            :CANDIDATES
+        ]
+    )
+
+
+def _take(work: Work, agent: Agent, assignment_id: int, task_id: int) -> Assignment | None:
+    """Lock task and assignment and lease it, unless somebody was first or the agent is not free."""
+    tasks: QuerySet[Task] = Task.objects.select_related("project").filter(pk=task_id)
+    task: Task | None = locked(tasks, skip=True).first()
+    if task is None:
+        return None
+    queued = Assignment.objects.filter(pk=assignment_id, status=AssignmentStatus.QUEUED.value)
+    assignment: Assignment | None = locked(queued, skip=True).first()
+    if assignment is None or not _may_start(assignment, task):
+        return None
+    if not is_independent(agent, task, Seat(assignment.seat)):
+        return None
+    assignment.task, assignment.project = task, task.project
+    return lease(work, assignment, task.project.policy, worker=agent.name, agent=agent)
+
+
+def _may_start(assignment: Assignment, task: Task) -> bool:
+    """Whether the task is still where this seat's work begins."""
+    if assignment.seat == Seat.EXECUTOR:
+        return task.status == TaskStatus.PENDING
+    return task.status not in (TaskStatus.DONE, TaskStatus.CANCELLED, TaskStatus.WAITING_HUMAN)
+
+
+def is_independent(agent: Agent, task: Task, seat: Seat) -> bool:
+    """Whether an agent may fill a seat: the judging ones are closed to whoever made something."""
+    return seat not in INDEPENDENT_SEATS or not has_made_in_lineage(agent, task)
+
+
+def has_ever_held(task: Task, agent: Agent) -> bool:
+    """Whether an agent held any lease on a task, also one that was given back since."""
+    if task.assignments.filter(agent=agent).exclude(status=AssignmentStatus.QUEUED.value).exists():
+        return True
+    leased = task.events.filter(kind="assignment.leased", actor=f"agent:{agent.name}")
+    return leased.exists()
+
+
+def require_ever_held(task: Task, agent: Agent) -> None:
+    """Raise unless an agent held a lease on a task: what a stranger sends is not kept.
+
+    Errors: LeaseLost naming the present holder.
+    """
+    if not has_ever_held(task, agent):
+        holder = task.assignee.name if task.assignee is not None else None
+        raise LeaseLost("this agent never held a lease on the task", holder=holder)
+
+
+def has_made_in_lineage(agent: Agent, task: Task) -> bool:
+    """Whether an agent planned, executed or fixed anything in a task's lineage.
+
+    A lease that was given back leaves no assignment of the agent's, so its events count as well.
+    """
+    lineage = lineage_of(task).values("pk")
+    held = Assignment.objects.filter(
+        task__in=lineage, agent=agent, seat__in=[seat.value for seat in MAKING_SEATS]
+    ).exclude(status=AssignmentStatus.QUEUED.value)
+    if held.exists() or Plan.objects.filter(task__in=lineage, agent=agent).exists():
+        return True
+    made = AuditEvent.objects.filter(
+        task__in=lineage, actor=f"agent:{agent.name}", kind__in=MADE_EVENTS
+    )
+    return made.exists()
+
+
+def lineage_of(task: Task) -> QuerySet[Task]:
+    """List a task's lineage: itself, what it replaced, its ancestors, and all below them.
+
+    What it replaced are the superseded steps of the same key under the same parent. Depth ends at
+    3, so below a step there are two levels.
+    """
+    same = [task.pk]
+    if task.parent_id is not None and task.step_key:
+        earlier = Task.objects.filter(
+            parent_id=task.parent_id, step_key=task.step_key, is_superseded=True
+        )
+        same += earlier.exclude(pk=task.pk).values_list("pk", flat=True)
+    above: list[int] = []
+    parent_id = task.parent_id
+    while parent_id is not None:
+        above.append(parent_id)
+        parent_id = Task.objects.values_list("parent_id", flat=True).get(pk=parent_id)
+    below = Q(root=task.pk)
+    if task.parent_id is not None:
+        below = Q(parent__in=same) | Q(parent__parent__in=same)
+    return Task.objects.filter(Q(pk__in=[*same, *above]) | below)

@@ -1,0 +1,366 @@
+"""What agents send about a piece of work they hold: heartbeats, results, logs, tool calls.
+
+Each call carries the lease token and is fenced by it. A late result is refused, naming who holds
+the work now, and its content is kept; the identical repeat of a terminal report changes nothing.
+Source: DESIGN section 3 ("Leases"), section 8 ("Tool-call record"), section 14; CASES C-68, A-17.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from orchestration.contracts.results import OutputInput, ToolCallInput, Usage
+from orchestration.errors import Conflict, CountersignError, Fault, LeaseLost
+from orchestration.models import Agent, Assignment, LogChunk, Task
+from orchestration.rules.dag import canonical_digest
+from orchestration.services.agent_claims import Wish, has_ever_held, take_for_agent
+from orchestration.services.assignments import extend_lease, requeue, require_lease, same_token
+from orchestration.services.failures import end_without_result
+from orchestration.services.lookups import lock_for_result
+from orchestration.services.loop import settle_ending
+from orchestration.services.outputs import add_tool_calls
+from orchestration.services.results import record_agent_result
+from orchestration.services.retrying import retry_on_deadlock
+from orchestration.services.tasks import keep_orphan, require_not_waiting
+from orchestration.services.work import Actor, Work, unit_of_work
+from orchestration.states import AssignmentStatus, OutputType, Seat
+
+REPORT = "report"
+"""Key in `Assignment.result`: the digest of the report that ended the lease."""
+FOLLOWING = "next"
+"""Key in `Assignment.result`: the assignment that was taken with the result."""
+FAULTS = "faults"
+"""Key in `Assignment.result`: what was wrong with a plan that used up a revision."""
+LATE_TITLE = "Late result"
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """A caller's claim to hold an assignment."""
+
+    assignment_id: int
+    agent: Agent
+    lease_token: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What became of a result. `is_repeat` marks the identical repeat of the standing report.
+
+    `faults` lists what is wrong with a malformed plan, which used up a revision.
+    """
+
+    assignment: Assignment
+    is_repeat: bool
+    following: Assignment | None = None
+
+    @property
+    def faults(self) -> list[Fault]:
+        """What was wrong with the plan that was handed in; empty for anything else."""
+        return list(_standing(self.assignment).get(FAULTS, ()))
+
+
+def lock_hold(hold: Hold) -> Assignment:
+    """Lock the assignment with its task and parent.
+
+    Errors: NotFound.
+    """
+    found = Assignment.objects.select_related("task").get(pk=hold.assignment_id)
+    return lock_for_result(found)
+
+
+def require_hold(row: Assignment, hold: Hold) -> None:
+    """Raise unless the caller's lease lives.
+
+    Errors: LeaseLost naming whoever holds the work now.
+    """
+    try:
+        require_lease(row, lease_token=hold.lease_token)
+    except LeaseLost as error:
+        raise LeaseLost(error.detail, code=error.code, holder=_holder_now(row)) from None
+    if row.agent_id != hold.agent.pk:
+        raise LeaseLost("this lease is another agent's", holder=row.worker or None)
+
+
+def _holder_now(row: Assignment) -> str | None:
+    """Name who holds this seat of the task now, if anybody does."""
+    live = row.task.assignments.filter(seat=row.seat, status=AssignmentStatus.LEASED.value).last()
+    return live.worker if live is not None else None
+
+
+@retry_on_deadlock
+def heartbeat_assignment(
+    *, hold: Hold, actor: Actor, usage: Usage | None = None, note: str = ""
+) -> Assignment:
+    """Extend a lease; what was used so far is noted.
+
+    Errors: LeaseLost.
+    """
+    with unit_of_work(actor) as work:
+        row = lock_hold(hold)
+        require_hold(row, hold)
+        note_usage(work, row, usage)
+        extend_lease(work, row)
+        if note.strip():
+            _append_log(work, row, note + "\n")
+    return row
+
+
+@retry_on_deadlock
+def release_assignment(*, hold: Hold, actor: Actor, reason: str = "") -> Assignment:
+    """Give an assignment back to the queue; it counts nothing.
+
+    Errors: LeaseLost; IllegalTransition while the task waits for Sir.
+    """
+    with unit_of_work(actor) as work:
+        row = lock_hold(hold)
+        require_hold(row, hold)
+        require_not_waiting(row.task)
+        requeue(work, row, why=reason or "released")
+        settle_ending(work, row.task)
+    return row
+
+
+def submit_result(
+    *,
+    hold: Hold,
+    document: Mapping[str, Any],
+    actor: Actor,
+    usage: Usage | None = None,
+    wish: Wish | None = None,
+) -> Recorded:
+    """Record an agent's result and, where asked, take its next assignment in the same transaction.
+
+    Errors: LeaseLost naming the holder, after the content was kept; Conflict for another report
+    than the standing one; Invalid listing every fault; MissingOutput, MissingHandoff.
+    """
+    try:
+        return _record(hold=hold, document=document, actor=actor, usage=usage, wish=wish)
+    except LeaseLost:
+        keep_late_result(hold=hold, document=document, actor=actor)
+        raise
+
+
+@retry_on_deadlock
+def _record(
+    *,
+    hold: Hold,
+    document: Mapping[str, Any],
+    actor: Actor,
+    usage: Usage | None,
+    wish: Wish | None,
+) -> Recorded:
+    digest = canonical_digest(document)
+    contradiction: Conflict | None = None
+    with unit_of_work(actor) as work:
+        row = lock_hold(hold)
+        if _is_reported(row, hold):
+            if _standing(row).get(REPORT) == digest:
+                return Recorded(row, is_repeat=True, following=_taken_with(row, hold))
+            contradiction = _contradicted(work, row)
+        else:
+            require_hold(row, hold)
+            require_not_waiting(row.task)
+            note_usage(work, row, usage)
+            record_agent_result(work, row, row.task.parent, document)
+            work.flush()
+            settle_ending(work, row.task)
+            following = take_for_agent(work, hold.agent, wish) if wish is not None else None
+            _note_report(work, row, digest, following)
+            return Recorded(row, is_repeat=False, following=following)
+    raise contradiction
+
+
+def _note_report(work: Work, row: Assignment, digest: str, following: Assignment | None) -> None:
+    """Note the report on its assignment, so that a repeat is known for one."""
+    noted: dict[str, Any] = {REPORT: digest}
+    if following is not None:
+        noted[FOLLOWING] = following.pk
+    if row.seat == Seat.PLANNER:
+        plan = row.task.plans.order_by("pk").last()
+        noted |= {FAULTS: plan.faults} if plan is not None and plan.faults else {}
+    row.result = _standing(row) | noted
+    work.touch(row, "result")
+
+
+def _standing(row: Assignment) -> dict[str, Any]:
+    return dict(row.result) if isinstance(row.result, Mapping) else {}
+
+
+def _is_reported(row: Assignment, hold: Hold) -> bool:
+    """Whether this very lease ended with a report of this agent's."""
+    ended = row.status in (AssignmentStatus.DONE, AssignmentStatus.FAILED)
+    mine = row.agent_id == hold.agent.pk and same_token(hold.lease_token, row.lease_token)
+    return ended and mine and REPORT in _standing(row)
+
+
+def _taken_with(row: Assignment, hold: Hold) -> Assignment | None:
+    """Read the assignment that was taken with a result, while it is still this agent's."""
+    taken = _standing(row).get(FOLLOWING)
+    if not isinstance(taken, int):
+        return None
+    rows = Assignment.objects.select_related("task__project").filter(
+        pk=taken, agent=hold.agent, status=AssignmentStatus.LEASED.value
+    )
+    return rows.first()
+
+
+def _contradicted(work: Work, row: Assignment) -> Conflict:
+    """Record that a second, different report came; the first stands."""
+    work.record(
+        "result.contradicted",
+        subject=f"assignment:{row.pk}",
+        project_id=row.project_id,
+        task_id=row.task_id,
+        after={"status": row.status, "seat": row.seat},
+        why="another report came after the one that stands",
+    )
+    return Conflict(
+        f"this assignment is {row.status} already, by another report",
+        code="already_reported",
+        holder=row.worker or None,
+    )
+
+
+def keep_late_result(*, hold: Hold, document: Mapping[str, Any], actor: Actor) -> None:
+    """Keep what came under a lease that had ended as an orphan attachment of the task."""
+    row = Assignment.objects.select_related("task").get(pk=hold.assignment_id)
+    if not has_ever_held(row.task, hold.agent):
+        return
+    output = document.get("output")
+    late = OutputInput.model_construct(  # a plan may be larger than an output
+        type=OutputType.DATA,
+        title=f"{LATE_TITLE} of {row.seat}",
+        summary=f"from {hold.agent.name}, after its lease had ended",
+        content=json.dumps(document, ensure_ascii=False, indent=1),
+        path=None,
+        assertions=(),
+    )
+    if row.seat in (Seat.EXECUTOR, Seat.FIXER) and isinstance(output, Mapping):
+        late = _late_output(output) or late
+    keep_orphan(task_id=row.task_id, document=late, data=(late.content or "").encode(), actor=actor)
+
+
+def _late_output(output: Mapping[str, Any]) -> OutputInput | None:
+    """Read a late output; a path is not read any more: the file is the next holder's by now."""
+    try:
+        parsed = OutputInput.model_validate(output)
+    except (ValueError, CountersignError):
+        return None
+    return parsed if parsed.content is not None else None
+
+
+def note_usage(work: Work, row: Assignment, usage: Usage | None) -> None:
+    """Note what an assignment used so far; what is unknown stays as it was."""
+    if usage is None:
+        return
+    known = usage.model_dump(mode="json", exclude_none=True, exclude={"extra"})
+    cost = known.get("cost_usd")
+    if cost is not None:
+        known["cost_usd"] = float(cost)
+    if known:
+        row.usage = {**row.usage, **known}
+        work.touch(row, "usage")
+
+
+@retry_on_deadlock
+def append_log(*, hold: Hold, text: str, actor: Actor) -> int:
+    """Append to an assignment's live log. Return how many characters.
+
+    Errors: LeaseLost.
+    """
+    with unit_of_work(actor) as work:
+        row = lock_hold(hold)
+        require_hold(row, hold)
+        extend_lease(work, row, has_progress=True)
+        _append_log(work, row, text)
+    return len(text)
+
+
+def _append_log(work: Work, row: Assignment, text: str) -> None:
+    LogChunk.objects.create(
+        project_id=row.project_id,
+        task_id=row.task_id,
+        assignment=row,
+        source=f"{row.seat} {row.worker}"[:120],
+        text=text,
+    )
+    work.hint(f"log:{row.project_id}", row.project_id)
+
+
+@dataclass(frozen=True, slots=True)
+class CallsRecorded:
+    """What recording tool calls did. `warnings` name calls that repeat without end."""
+
+    recorded: int
+    total: int
+    is_stopped: bool
+    warnings: list[str]
+
+
+@retry_on_deadlock
+def record_tool_calls(*, hold: Hold, calls: Sequence[ToolCallInput], actor: Actor) -> CallsRecorded:
+    """Record an assignment's tool calls; warn of endless repetition, stop at the limit.
+
+    The calls are recorded before anything is said about them.
+    Errors: LeaseLost.
+    """
+    with unit_of_work(actor) as work:
+        row = lock_hold(hold)
+        require_hold(row, hold)
+        limits = row.task.project.policy.limits
+        before = row.tool_calls.count()
+        add_tool_calls(work, row, calls)
+        extend_lease(work, row, has_progress=True)
+        total = before + len(calls)
+        warnings = _warn(work, row, len(calls), limits.repeated_tool_calls)
+        is_stopped = total >= limits.tool_calls
+        if is_stopped:
+            _stop(work, row, limits.tool_calls)
+    return CallsRecorded(len(calls), total, is_stopped, warnings)
+
+
+def _warn(work: Work, row: Assignment, fresh: int, limit: int) -> list[str]:
+    """Warn on the task when the newest calls are one call, again and again.
+
+    Said when a run reaches the limit, not once more for every call after it.
+    """
+    newest = list(row.tool_calls.order_by("-pk")[: limit + fresh])
+    repeated = 0
+    for call in newest:
+        if (call.tool, call.command) != (newest[0].tool, newest[0].command):
+            break
+        repeated += 1
+    if not repeated >= limit > repeated - fresh:
+        return []
+    call = newest[0]
+    text = f"the same call {repeated} times in a row: {call.tool} {call.command[:200]}".rstrip()
+    work.record(
+        "assignment.warned",
+        subject=f"assignment:{row.pk}",
+        project_id=row.project_id,
+        task_id=row.task_id,
+        after={"tool": call.tool, "repeated": repeated},
+        why=text,
+    )
+    _append_log(work, row, f"warning: {text}\n")
+    return [text]
+
+
+def _stop(work: Work, row: Assignment, limit: int) -> None:
+    """End an assignment that made as many calls as one may."""
+    end_without_result(
+        work,
+        row,
+        AssignmentStatus.FAILED,
+        why=f"stopped after {limit} tool calls",
+        failure_class="budget",
+    )
+
+
+def task_of(row: Assignment) -> Task:
+    """Read an assignment's task as the database has it now."""
+    return Task.objects.select_related("project").get(pk=row.task_id)
