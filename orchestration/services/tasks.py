@@ -10,9 +10,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from orchestration.contracts.results import CommentInput, OutputInput
-from orchestration.errors import Conflict, IllegalTransition, Invalid, LeaseLost, NotReady
+from orchestration.errors import (
+    Conflict,
+    IllegalTransition,
+    Invalid,
+    LeaseLost,
+    NotFound,
+    NotReady,
+)
 from orchestration.models import Agent, Assignment, Comment, Output, Plan, Task
 from orchestration.selectors.tasks import not_ready_reason
+from orchestration.services.agent_claims import has_ever_held
 from orchestration.services.assignments import (
     cancel_live,
     extend_lease,
@@ -26,7 +34,7 @@ from orchestration.services.blocking import block_task
 from orchestration.services.cancelling import cancel_tree
 from orchestration.services.execution import hand_in_task, start_work
 from orchestration.services.inbox import open_decision
-from orchestration.services.lookups import lock_task, require_version
+from orchestration.services.lookups import lock_project, lock_task, require_version
 from orchestration.services.loop import fail_leaf, fail_root, replan_root, settle_ending
 from orchestration.services.moves import move_assignment, move_task
 from orchestration.services.outputs import add_comment, add_output
@@ -62,13 +70,18 @@ def claim_task(*, task_id: int, agent: Agent, actor: Actor) -> Assignment:
     """Claim one task for an agent: the executor's lease and the move to `claimed` in one.
 
     Errors: NotFound; ProjectSuspended; NotReady naming why, or who holds it.
-    Locks: parent (to count its slots), task, assignment.
+    Locks: project (a pause stops the clock of every lease it finds, and lets none in after it),
+    parent (to count its slots), task, assignment.
     """
     with unit_of_work(actor) as work:
-        parent_id = Task.objects.filter(pk=task_id).values_list("parent_id", flat=True).first()
+        found = Task.objects.filter(pk=task_id).values_list("project_id", "parent_id").first()
+        if found is None:
+            raise NotFound("There is no such task.")
+        project = lock_project(found[0])
+        parent_id: int | None = found[1]
         slot_is_free = parent_id is None or has_free_slot(parent_id)
-        task = lock_task(task_id)
-        require_active(task.project)
+        task = lock_task(task_id, project=project)
+        require_active(project)
         require_claimable(task, not_ready_reason(task))
         if not slot_is_free:
             raise NotReady("every parallel slot of this plan is taken", reason="slots")
@@ -291,7 +304,8 @@ def add_task_output(
             work.touch(held, "has_progress")
             return add_output(work, task, document, assignment=held, data=data)
     except LeaseLost:
-        keep_orphan(task_id=task_id, document=document, data=data, actor=actor)
+        if agent is not None and has_ever_held(Task.objects.get(pk=task_id), agent):
+            keep_orphan(task_id=task_id, document=document, data=data, actor=actor)
         raise
 
 
