@@ -74,13 +74,15 @@ def follow_with_workers(watch: Watch) -> tuple[Standing, bool]:
     workers.start()
     beat.start()
     try:
-        standing = watch.run()
+        watch.run()
+    except KeyboardInterrupt:
+        watch.standing = Standing.RUNNING
     finally:
         beat.ask_to_stop()
         workers.ask_to_stop()
         is_clean = workers.wait_until_stopped(GRACE_SECONDS)
         seal_events()
-    return standing, is_clean
+    return watch.standing, is_clean
 
 
 class PagedEngine:

@@ -21,6 +21,7 @@ from orchestration.services.agents import agent_of_token, human_token_of
 from orchestration.services.audit import seal_events
 from orchestration.services.work import SYSTEM
 from orchestration.states import Route, TaskStatus
+from tests.commands.conftest import DEMO, EXAMPLES
 
 pytestmark = pytest.mark.django_db
 
@@ -208,6 +209,19 @@ class TestSubmit:
         assert "There is no project 'nowhere'; there are door." in refused("submit", "nowhere", "x")
         assert "is empty" in refused("submit", "door", "  ")
         assert "known: /three-step" in refused("submit", "door", "/frobnicate it")
+
+
+class TestRunPlaybook:
+    """What `run_playbook` refuses before anything is started."""
+
+    def test_what_cannot_be_run_is_one_clear_line(self, tmp_path: Path) -> None:
+        readme = EXAMPLES / "sample_package" / "README.md"
+
+        assert refused("run_playbook", "absent.yaml") == "There is no file 'absent.yaml'."
+        assert "README.md, line 6: while scanning" in refused("run_playbook", str(readme))
+        said = refused("run_playbook", str(DEMO), "--workspace", str(tmp_path / "absent"))
+        assert "There is no directory" in said
+        assert not Task.objects.exists()
 
 
 class TestTokens:

@@ -26,6 +26,7 @@ from orchestration.errors import Conflict
 from orchestration.management.following import Follower, Standing
 from orchestration.management.operator import errors_in_words, operator_actor, operator_workspace
 from orchestration.management.playbook_engine import (
+    ENDS,
     PagedEngine,
     ServerEnded,
     Watch,
@@ -106,8 +107,6 @@ class Command(BaseCommand):
             follower = self._follower(task, home_url())
             standing, is_clean = follow_with_workers(Watch(follower, may_wait=False))
             self._tell_end(follower, standing)
-            if standing is Standing.WAITING:
-                self._write("It goes on when the server runs: `make run`.")
             return standing, is_clean
         collect_static_files()
         engine = PagedEngine()
@@ -132,7 +131,8 @@ class Command(BaseCommand):
         except KeyboardInterrupt:
             self._write("Not followed any further; the server goes on with it.")
             return Standing.RUNNING
-        self._tell_end(follower, standing)
+        if standing in ENDS:
+            self._tell_end(follower, standing)
         return standing
 
     def _follower(self, task: Task, url: str) -> Follower:
@@ -146,6 +146,8 @@ class Command(BaseCommand):
                 self._write(f"  {line}")
         elif standing is Standing.FAILED:
             self._write(f"{root} has failed: {root.status_detail or root.last_outcome}")
+        else:
+            self._write(f"{root} is not done; it goes on when the server runs: `make run`.")
 
     def _write(self, line: str) -> None:
         self.stdout.write(line)
