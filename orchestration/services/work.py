@@ -28,9 +28,11 @@ COMMITTED = 0
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who acts. Shape: `name` is `system`, `agent:NAME`, `human:USERNAME` or `policy:ID`.
+    """Who acts.
 
-    `record_id` is the IdempotencyRecord of the request, marked by the first commit it causes.
+    Shape: `name` is `system`, `agent:NAME`, `human:USERNAME`, `operator:NAME` (whoever ran a command
+    on the machine, by the system's user name) or `policy:ID`. `record_id` is the
+    IdempotencyRecord of the request, marked by the first commit it causes.
     """
 
     name: str
