@@ -117,6 +117,9 @@ class Band:
     height: int
     is_collapsed: bool = False
     counts: Sequence[tuple[Label, int]] = ()
+    topic: str = ""
+    fragment_url: str = ""
+    open_url: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,3 +44,10 @@ def long_age(seconds: float) -> str:
     if hours:
         return gettext("%(h)s h %(m)02d min") % {"h": hours, "m": minutes % 60}
     return short_age(seconds)
+
+
+def ago_words(seconds: float) -> str:
+    """How long ago, for tables: now, 12 min ago, 2 d ago."""
+    if seconds < 60:
+        return gettext("now")
+    return gettext("%(age)s ago") % {"age": short_age(seconds)}

@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from dashboard.clock import clock_text, long_age, short_age
+from dashboard.clock import ago_words, clock_text, long_age, short_age
 
 register = template.Library()
 
@@ -30,7 +30,7 @@ def icon(name: str, css_class: str = "") -> SafeString:
 
 @register.simple_tag
 def moment(at: datetime | None, form: str = "clock") -> SafeString | str:
-    """A time with its exact value. `form`: clock, seconds, age (3 h) or length (3 h 04 min)."""
+    """A time with its exact value. Forms: clock, seconds, age (3 h), length (3 h 04 min), ago."""
     if at is None:
         return ""
     elapsed = (timezone.now() - at).total_seconds()
@@ -39,6 +39,7 @@ def moment(at: datetime | None, form: str = "clock") -> SafeString | str:
         "seconds": lambda: clock_text(at, seconds=True),
         "age": lambda: short_age(elapsed),
         "length": lambda: long_age(elapsed),
+        "ago": lambda: ago_words(elapsed),
     }[form]()
     exact = timezone.localtime(at).isoformat(" ", "seconds")
     grows = format_html(' data-age="{}"', form) if form in ("age", "length") else ""

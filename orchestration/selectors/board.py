@@ -12,13 +12,15 @@ from dataclasses import dataclass
 from django.db.models import Case, Count, F, IntegerField, Q, QuerySet, Sum, Value, When
 from django.db.models.functions import Coalesce
 
-from orchestration.errors import NotFound
 from orchestration.models import Assessment, Assignment, Comment, Decision, Project, Task
+from orchestration.policy import Backend
 from orchestration.states import (
     SKIPPED_REASON,
+    AssignmentStatus,
     CommentType,
     DecisionKind,
     DecisionStatus,
+    ProjectStatus,
     Route,
     TaskKind,
     TaskStatus,
@@ -32,21 +34,12 @@ IN_PROGRESS = (T.CLAIMED, T.WORKING, T.REVIEW, T.BLOCKED, T.WAITING_HUMAN, T.FAI
 IS_FINISHED = Q(status=T.DONE.value) | Q(status=T.CANCELLED.value, cancel_reason=SKIPPED_REASON)
 
 
-def find_project(slug: str) -> Project:
-    """Find a project by its slug.
-
-    Errors: NotFound.
-    """
-    found = Project.objects.filter(slug=slug).first()
-    if found is None:
-        raise NotFound("There is no such project.")
-    return found
-
-
 def list_project_names() -> list[Project]:
     """List the projects for the navigation, oldest first, without those archived."""
     return list(
-        Project.objects.exclude(status="archived").only("slug", "name", "status").order_by("pk")
+        Project.objects.exclude(status=ProjectStatus.ARCHIVED.value)
+        .only("slug", "name", "status")
+        .order_by("pk")
     )
 
 
@@ -200,7 +193,9 @@ def describe_roots(tasks: Sequence[Task]) -> list[MasterTask]:
 
 def agent_work() -> QuerySet[Assignment]:
     """The queued assignments that wait for an agent."""
-    return Assignment.objects.filter(status="queued", backend="external")
+    return Assignment.objects.filter(
+        status=AssignmentStatus.QUEUED.value, backend=Backend.EXTERNAL.value
+    )
 
 
 def count_roots(project: Project) -> tuple[int, int]:
@@ -264,9 +259,7 @@ def list_observations(root: Task, *, limit: int = 6) -> list[Observation]:
         .select_related("task")
         .order_by("-pk")[:limit]
     )
-    seen = [
-        Observation(one.body, one.task.step_key, one.author, is_risk=False) for one in comments
-    ]
+    seen = [Observation(one.body, one.task.step_key, one.author, is_risk=False) for one in comments]
     blueprint = root.blueprints.order_by("-number").defer("canonical").first()
     suggestions = blueprint.suggestions if blueprint is not None else []
     risky = root.children.filter(is_superseded=False).exclude(risks=[]).order_by("pk")[:limit]

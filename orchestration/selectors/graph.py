@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from django.db.models import Count, F, Q
-from django.db.models.functions import Coalesce
+from django.db.models import Count, Q
 
 from orchestration.errors import NotFound
 from orchestration.models import Assignment, Decision, Task, TaskDependency, Verification
+from orchestration.policy import Backend
 from orchestration.selectors.board import waiting_decisions
 from orchestration.states import (
     ASSIGNMENT_LIVE,
     SKIPPED_REASON,
+    AssignmentStatus,
     DecisionKind,
     LayerOutcome,
     Seat,
@@ -218,12 +219,16 @@ def _add_times(root: Task, found: Sequence[Step], *, where: Q | None = None) -> 
             step.finished_at = max(step.finished_at or finished_at, finished_at)
         if status in live:
             step.seat = seat
-            step.needs_agent = step.needs_agent or (status == "queued" and backend == "external")
+            step.needs_agent = step.needs_agent or _needs_agent(status, backend)
     waiting = waiting_decisions().filter(mine).order_by("pk")
     for task_id, since in waiting.values_list("task_id", "created_at"):
         step = by_id.get(task_id) if task_id is not None else None
         if step is not None:
             step.waiting_since = min(step.waiting_since or since, since)
+
+
+def _needs_agent(status: str, backend: str) -> bool:
+    return status == AssignmentStatus.QUEUED and backend == Backend.EXTERNAL
 
 
 # --- Timeline -------------------------------------------------------------------------------------
@@ -290,9 +295,9 @@ def _add_waits(found: Mapping[int, StepTimes], now: datetime) -> None:
 def _add_failures(found: Mapping[int, StepTimes]) -> None:
     rows = (
         Verification.objects.filter(task__in=found, outcome=LayerOutcome.FAILED.value)
-        .annotate(ms=Coalesce(F("duration_ms"), 0))
         .order_by("pk")
-        .values_list("task_id", "created_at")
+        .values_list("task_id", "created_at", "duration_ms")
     )
-    for pk, at in rows:
-        found[pk].stretches.append(Stretch("failed", at, at))
+    for pk, at, milliseconds in rows:
+        began = at - timedelta(milliseconds=milliseconds or 0)
+        found[pk].stretches.append(Stretch("failed", began, at))

@@ -14,6 +14,7 @@ from statistics import median
 from django.db.models import Count, Q, QuerySet
 from django.utils import timezone
 
+from orchestration.access import Viewer, visible_decisions
 from orchestration.errors import NotFound
 from orchestration.models import Decision, DecisionView, Task
 from orchestration.selectors.blocked import WaitingWork, load_waiting_work
@@ -137,13 +138,14 @@ def _count_waiting(project_ids: Sequence[int]) -> Mapping[int, int]:
     return dict(rows.values_list("project").annotate(Count("pk")))
 
 
-def read_decision(decision_id: int) -> Decision:
+def read_decision(viewer: Viewer, decision_id: int) -> Decision:
     """Read one decision, open or closed, with what its card shows.
 
     Errors: NotFound.
     """
     found = (
-        Decision.objects.select_related(*RELATED, "plan", "task__assignee")
+        visible_decisions(viewer)
+        .select_related(*RELATED, "plan", "task__assignee")
         .filter(pk=decision_id)
         .first()
     )

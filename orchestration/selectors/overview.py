@@ -21,13 +21,12 @@ from orchestration.models import (
     Assessment,
     Assignment,
     AuditEvent,
-    AuditSeal,
     Decision,
     Defect,
     Project,
     Task,
 )
-from orchestration.seats.registry import EXTERNAL
+from orchestration.policy import Backend
 from orchestration.states import (
     AssignmentStatus,
     DecisionKind,
@@ -79,6 +78,11 @@ class ProjectRow:
     total: int = 0
     waiting_since: datetime | None = None
     cost: Cost = field(default_factory=Cost)
+
+    @property
+    def running(self) -> int:
+        """How many assignments are at work or about to be."""
+        return self.leased or self.queued
 
     @property
     def health(self) -> str:
@@ -161,7 +165,7 @@ def _add_assignments(rows: Mapping[int, ProjectRow]) -> None:
             continue
         if one["status"] == AssignmentStatus.LEASED:
             row.leased += one["n"]
-        elif one["backend"] != EXTERNAL:
+        elif one["backend"] != Backend.EXTERNAL:
             row.queued += one["n"]
         elif row.agent_since is None:
             row.agent_seat, row.agent_since = one["seat"], one["since"]
@@ -196,12 +200,14 @@ def costs_by_project() -> Mapping[int, Cost]:
 
 def cost_of(rows: QuerySet[Assignment]) -> Cost:
     """Add up what agents reported for some assignments."""
-    one = rows.filter(backend=EXTERNAL, leased_at__isnull=False).aggregate(**_cost_sums())
+    one = rows.filter(backend=Backend.EXTERNAL.value, leased_at__isnull=False).aggregate(
+        **_cost_sums()
+    )
     return Cost(one["reported"] or 0.0, one["unknown"])
 
 
 def _agent_work() -> QuerySet[Assignment]:
-    return Assignment.objects.filter(backend=EXTERNAL, leased_at__isnull=False)
+    return Assignment.objects.filter(backend=Backend.EXTERNAL.value, leased_at__isnull=False)
 
 
 _UNTOLD = Q(usage__cost_usd__isnull=True) | Q(usage__cost_usd=None)
@@ -286,16 +292,11 @@ def notable_events(*, after: int, limit: int) -> tuple[list[AuditEvent], int]:
     """
     rows = AuditEvent.objects.filter(seal__position__gt=after)
     total = rows.count()
-    worth = rows.filter(kind__in=NOTABLE).exclude(kind__startswith="task.", task__parent__isnull=False)
+    worth = rows.filter(kind__in=NOTABLE).exclude(
+        kind__startswith="task.", task__parent__isnull=False
+    )
     found = worth.select_related("project", "task__root", "seal").order_by("-seal__position")
     return list(found[:limit]), total
-
-
-def newest_position() -> int:
-    """The position of the newest sealed event; 0 when nothing is sealed yet."""
-    return (
-        AuditSeal.objects.order_by("-position").values_list("position", flat=True).first() or 0
-    )
 
 
 def count_agents() -> tuple[int, int]:
@@ -316,4 +317,3 @@ def oldest_open_at(rows: Iterable[ProjectRow]) -> datetime | None:
 def stopped_projects(rows: Sequence[ProjectRow]) -> list[ProjectRow]:
     """The projects that cannot go on without Sir."""
     return [row for row in rows if row.health in ("safe_stop", "stopped")]
-

@@ -1,71 +1,89 @@
-// Refetch one fragment (`data-fragment`). It is replaced only by a newer version, and never while it
-// holds focus, a selection or unsent text: then it says that it changed.
+// A changed topic refetches the fragments that declare it. One is replaced only by a newer version,
+// and never while it holds focus, a selection or unsent text: then it says that it changed.
+// data-also names a prefix of further topics; data-every is the least time between two fetches.
 const asked = new WeakMap();
+const fetchedAt = new Map();
+const waiting = new Set();
 
 function isHeld(element) {
   if (element.dataset.replace === "always") return false;
   const selection = document.getSelection();
-  const unsent = [...element.querySelectorAll("textarea, input[type=text], input[type=number]")]
-    .some((field) => field.value !== field.defaultValue);
-  return unsent
-    || (element.contains(document.activeElement) && document.activeElement !== document.body)
+  return [...element.querySelectorAll("textarea, input[type=text], input[type=number]")]
+    .some((field) => field.value !== field.defaultValue)
+    || (document.activeElement !== document.body && element.contains(document.activeElement))
     || (!selection.isCollapsed && element.contains(selection.anchorNode));
 }
 
 function markChanged(element) {
   if (element.dataset.stale) return;
   element.dataset.stale = "1";
-  if (element.querySelector("textarea, input")) {
-    const note = document.createElement("p");
-    note.className = "changed-note";
-    note.textContent = document.getElementById("words").dataset.changed;
-    element.prepend(note);
-  }
+  if (!element.querySelector("textarea")) return;
+  const note = document.createElement("p");
+  note.className = "changed-note";
+  note.textContent = document.getElementById("words").dataset.changed;
+  element.prepend(note);
 }
 
 function replace(element, fresh) {
+  element.querySelectorAll("details[id][open]").forEach((held) => {
+    fresh.querySelector(`#${CSS.escape(held.id)}`)?.setAttribute("open", "");
+  });
+  if (fresh.isEqualNode(element)) return;
   const current = element.matches("[aria-current], .is-current");
+  const { scrollTop, scrollLeft } = element;
   element.replaceWith(fresh);
+  fresh.scrollTo(scrollLeft, scrollTop);
   if (current && fresh.matches(".item")) {
     fresh.classList.add("is-current");
     fresh.querySelector("a")?.setAttribute("aria-current", "true");
-  }
+  } else if (current) fresh.setAttribute("aria-current", "true");
   window.htmx?.process(fresh);
   fresh.dispatchEvent(new CustomEvent("fragment-replaced", { bubbles: true }));
 }
 
 async function refresh(element) {
-  if (isHeld(element)) {
-    markChanged(element);
-    return;
-  }
+  if (!element.isConnected || element.matches(".is-signing, .is-signed")) return;
+  if (isHeld(element)) return void markChanged(element);
   const ticket = Symbol("request");
   asked.set(element, ticket);
-  let answer;
-  try {
-    answer = await fetch(element.dataset.fragment, { headers: { "HX-Request": "true" } });
-  } catch {
-    return;
-  }
-  if (asked.get(element) !== ticket || !element.isConnected || answer.redirected) return;
-  if (answer.status === 204 || answer.status === 404 || answer.status === 410) {
-    if (!isHeld(element)) element.remove();
-    return;
-  }
-  if (!answer.ok) return;
+  fetchedAt.set(element.dataset.fragment, Date.now());
+  const answer = await fetch(element.dataset.fragment, { headers: { "HX-Request": "true" } }).catch(() => null);
+  if (!answer || asked.get(element) !== ticket || !element.isConnected || answer.redirected) return;
+  if ([204, 404, 410].includes(answer.status) && !isHeld(element)) element.remove();
+  if (!answer.ok || answer.status === 204) return;
   const box = document.createElement("template");
   box.innerHTML = (await answer.text()).trim();
   const fresh = box.content.firstElementChild;
-  if (!fresh) return;
-  const isNewer = !("version" in fresh.dataset)
-    || Number(fresh.dataset.version) > Number(element.dataset.version || 0)
-    || element.dataset.replace === "same";
-  if (!isNewer) return;
+  const isNewer = fresh && (!("version" in fresh.dataset) || element.dataset.replace === "same"
+    || Number(fresh.dataset.version) > Number(element.dataset.version || 0));
+  if (!isNewer || !element.isConnected) return;
   if (isHeld(element)) markChanged(element);
   else replace(element, fresh);
 }
 
-document.addEventListener("refresh-fragment", (event) => refresh(event.target));
+function soon(element) {
+  const url = element.dataset.fragment;
+  const wait = Number(element.dataset.every || 0) - (Date.now() - (fetchedAt.get(url) || 0));
+  if (wait <= 0) refresh(element);
+  else if (!waiting.has(url)) {
+    waiting.add(url);
+    setTimeout(() => {
+      waiting.delete(url);
+      document.querySelectorAll(`[data-fragment="${CSS.escape(url)}"]`).forEach(refresh);
+    }, wait);
+  }
+}
+
+document.body.addEventListener("topic-changed", ({ detail: { topic, version } }) => {
+  document.querySelectorAll("[data-topic][data-fragment]").forEach((element) => {
+    const { topic: own, also, replace: how } = element.dataset;
+    const known = Number(element.dataset.version || 0);
+    const isMine = own === topic && (!version || !known || version > known || how || element.dataset.every);
+    if (isMine || (also && topic.startsWith(also))) soon(element);
+  });
+});
+
+document.body.addEventListener("catch-up", () => document.querySelectorAll("[data-topic][data-fragment]").forEach(soon));
 
 document.addEventListener("focusout", (event) => {
   const element = event.target.closest?.("[data-stale][data-fragment]");

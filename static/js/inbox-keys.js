@@ -69,7 +69,11 @@ const ACTIONS = {
   j: () => step(1), ArrowDown: () => step(1), k: () => step(-1), ArrowUp: () => step(-1),
   x: (event) => tick(current(), event.shiftKey), X: () => tick(current(), true),
   ".": () => document.querySelector("button[data-new-items]:not([hidden])")?.click(),
-  "/": () => document.querySelector("[data-list-search]")?.focus(),
+  "/": () => {
+    const field = document.querySelector("[data-list-search]");
+    field?.closest("details")?.setAttribute("open", "");
+    field?.focus();
+  },
   u: () => document.querySelector("[data-back-to-list]")?.click(),
 };
 

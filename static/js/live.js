@@ -1,11 +1,15 @@
 // The page's one socket. Hints in, `topic-changed` events out; what was missed is asked for.
-// The socket says {"topic", "version", "position"}; a gap it knows of says {"catch_up": true}.
+// The socket says {"topic", "version"}; a gap it knows of says {"catch_up": true}; {"beat": true}
+// comes every ten seconds, so that a connection that died quietly is noticed.
 const host = document.getElementById("live");
 const POLL_SECONDS = 10;
 const LONGEST_WAIT_SECONDS = 30;
+const SILENT_SECONDS = 25;
+const REPAIR_SECONDS = 60;
 let socket = null;
 let wait = 0.5;
 let poll = null;
+let heardAt = Date.now();
 let position = Number(host?.dataset.position || 0);
 
 function state(name) {
@@ -51,6 +55,7 @@ function connect() {
   socket = new WebSocket(address);
   socket.addEventListener("open", async () => {
     wait = 0.5;
+    heardAt = Date.now();
     clearInterval(poll);
     poll = null;
     state("catching");
@@ -60,6 +65,7 @@ function connect() {
   });
   socket.addEventListener("message", (event) => {
     const message = JSON.parse(event.data);
+    heardAt = Date.now();
     if (message.catch_up) catchUp();
     if (message.topic) hint(message);
     document.body.dispatchEvent(new CustomEvent("heard"));
@@ -75,6 +81,12 @@ function connect() {
 
 if (host) {
   connect();
+  setInterval(() => {
+    const isOpen = socket.readyState === WebSocket.OPEN;
+    if (isOpen && Date.now() - heardAt > SILENT_SECONDS * 1000) socket.close();
+  }, 5000);
+  // A hint is delivered at most once: what was lost on the way is repaired now and then.
+  setInterval(() => { if (socket.readyState === WebSocket.OPEN) catchUp(); }, REPAIR_SECONDS * 1000);
   window.addEventListener("online", () => { wait = 0.5; });
   document.addEventListener("visibilitychange", () => {
     if (!document.hidden && socket?.readyState === WebSocket.OPEN) catchUp();

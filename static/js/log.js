@@ -52,6 +52,7 @@ async function more() {
       else missed += lines.length;
       filter();
       show();
+      if (answer.headers.get("X-Log-More")) again = true;
     }
   } catch {
     // The connection's own indicator tells; the next hint asks again.
@@ -80,7 +81,7 @@ if (box) {
     if (event.target.matches("[data-log-search], [data-log-step]")) filter();
   });
   document.body.addEventListener("topic-changed", (event) => {
-    if (box.dataset.logUrl && event.detail.topic === box.dataset.logTopic) more();
+    if (box.dataset.logUrl && box.dataset.logTopic.split(" ").includes(event.detail.topic)) more();
   });
   document.body.addEventListener("catch-up", () => { if (box.dataset.logUrl) more(); });
 }

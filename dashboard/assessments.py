@@ -1,0 +1,162 @@
+"""S0 and S1 as they stand on a task's page: the deciding rule, hits with offsets, five dimensions.
+
+Source: UI.md section 5.5, DESIGN sections 5 and 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
+
+from dashboard.charts import Dimension, ScoreScale
+from dashboard.drawings import scale_parts
+from orchestration.models import Assessment
+from orchestration.policy import Thresholds
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrPromise
+
+Words = Mapping[str, "str | StrPromise"]
+SIGNAL_WORDS: Words = {
+    "length": _("length"),
+    "paragraphs": _("paragraphs"),
+    "list": _("list"),
+    "intent_verb": _("intent verb"),
+    "scope_word": _("scope word"),
+    "multi_step": _("multi-step"),
+    "uncertainty": _("uncertainty"),
+    "explicit_trigger": _("trigger"),
+}
+DIMENSION_WORDS: Words = {
+    "steps": _("Steps"),
+    "domains": _("Domains"),
+    "uncertainty": _("Uncertainty"),
+    "failure_cost": _("Failure cost"),
+    "toolchain": _("Toolchain"),
+}
+ROUTE_WORDS: Words = {
+    "direct": _("direct"),
+    "light_plan": _("light plan"),
+    "three_step": _("three-step"),
+    "workflow": _("playbook"),
+}
+COMPLEXITY_WORDS: Words = {
+    "low": _("low complexity"),
+    "medium": _("medium complexity"),
+    "high": _("high complexity"),
+}
+RISK_WORDS: Words = {
+    "low": _("risk low"),
+    "medium": _("risk medium"),
+    "high": _("risk high"),
+    "critical": _("risk critical"),
+}
+RULE_WORDS: Words = {
+    "planned_step": _("A step of a plan that says what to run; nothing to assess."),
+    "no_signal": _("No signal in the text."),
+}
+SHOWN_HITS = 6
+SHOWN_CHARACTERS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One match in the text. Shape: `offset` is None where a kind has no place."""
+
+    text: str
+    offset: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class SignalLine:
+    """All hits of one kind."""
+
+    word: str
+    hits: Sequence[Hit]
+    more: int
+
+
+@dataclass(frozen=True, slots=True)
+class FilterView:
+    """S0: where it sent the text and why."""
+
+    words: str
+    lines: Sequence[SignalLine]
+    elapsed_us: int
+    is_direct: bool
+
+
+def filter_view(
+    *, outcome: str, rule: str, signals: Sequence[Mapping[str, Any]], elapsed_us: int
+) -> FilterView:
+    """Show what S0 decided; the same for a stored record and for a preview."""
+    by_kind: dict[str, list[Hit]] = {}
+    for one in signals:
+        text = str(one.get("text") or "")
+        cut = text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"
+        offset = one.get("offset")
+        hit = Hit(cut, offset if isinstance(offset, int) else None)
+        by_kind.setdefault(str(one.get("kind", "")), []).append(hit)
+    lines = [
+        SignalLine(
+            str(SIGNAL_WORDS.get(kind, kind)), hits[:SHOWN_HITS], max(len(hits) - SHOWN_HITS, 0)
+        )
+        for kind, hits in by_kind.items()
+    ]
+    is_direct = outcome == "direct"
+    return FilterView(_filter_words(rule, len(signals), is_direct), lines, elapsed_us, is_direct)
+
+
+def _filter_words(rule: str, count: int, is_direct: bool) -> str:  # noqa: FBT001  # one caller
+    if rule in RULE_WORDS:
+        return str(RULE_WORDS[rule])
+    if is_direct:
+        name = rule.rpartition(".")[2].replace("_", " ")
+        return gettext("Sent direct: %(rule)s.") % {"rule": name}
+    words = ngettext(
+        "To scoring. No whitelist pattern matched the whole text; %(n)s signal hit.",
+        "To scoring. No whitelist pattern matched the whole text; %(n)s signals hit.",
+        count,
+    )
+    return words % {"n": count}
+
+
+def score_view(assessment: Assessment, thresholds: Thresholds) -> ScoreScale | None:
+    """Show an S1 record on its scale; None for one without a total."""
+    if assessment.total is None:
+        return None
+    simple, medium = thresholds.s1_simple_threshold, thresholds.s1_medium_threshold
+    parts, x = scale_parts(assessment.total, simple, medium)
+    dimensions = [
+        Dimension(
+            DIMENSION_WORDS.get(name, name), int(value), _evidence_words(assessment.evidence, name)
+        )
+        for name, value in assessment.dimensions.items()
+    ]
+    return ScoreScale(assessment.total, x, parts, simple, medium, dimensions)
+
+
+def _evidence_words(evidence: object, dimension: str) -> str:
+    """What was counted for one dimension: the words found, else the reason's code."""
+    rows = evidence if isinstance(evidence, list) else []
+    found: dict[str, int] = {}
+    for one in rows:
+        if isinstance(one, dict) and one.get("dimension") == dimension:
+            word = str(one.get("text") or "") or str(one.get("reason", "")).replace("_", " ")
+            found[word] = found.get(word, 0) + int(one.get("count") or 1)
+    words = [f"{word} ×{n}" if n > 1 else word for word, n in found.items()]
+    return ", ".join(words)
+
+
+def route_words(route: str, complexity: str, risk: str) -> str:
+    """Route, complexity and risk of a task, as far as they are known."""
+    words = [
+        ROUTE_WORDS.get(route, route),
+        COMPLEXITY_WORDS.get(complexity, complexity),
+        RISK_WORDS.get(risk, risk),
+    ]
+    return ", ".join(str(one) for one in words if one)

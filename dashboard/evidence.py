@@ -1,0 +1,161 @@
+"""What a card shows as proof and proposal: output of the failing check, the diff of a fix, rounds.
+
+Source: UI.md sections 5.1 and 5.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.utils.dateparse import parse_datetime
+from django.utils.translation import gettext
+
+from dashboard.clock import clock_text
+from dashboard.highlighting import DiffSet, diff_set
+from dashboard.presenters import output_view
+from dashboard.shapes import OutputView, Round
+from dashboard.vocabulary import WAITING, Label, Role
+from orchestration.errors import Invalid
+from orchestration.models import Decision, Defect
+from orchestration.rules.diffs import parse_diff
+
+ROUND_OUTCOMES: Mapping[str, Label] = {
+    "verified": Label("circle-check", "", Role.GREEN),
+    "did_not_verify": Label("circle-x", "", Role.RED),
+    "not_applied": Label("circle-x", "", Role.RED),
+    "changes_requested": Label("pencil", "", Role.INK),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceView:
+    """The failing check: output that we ran, or words of a reviewer, and who says so and when."""
+
+    output: OutputView | None
+    text: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class FixView:
+    """A proposed fix. Shape: `problem` says why it cannot be shown whole, so not be signed."""
+
+    description: str
+    diff: DiffSet | None
+    commands: tuple[str, ...]
+    raw: str = ""
+    problem: str = ""
+
+
+def moment_of(value: object) -> datetime | None:
+    """Read a moment that was stored as text in a document."""
+    found = parse_datetime(value) if isinstance(value, str) else None
+    return found if found is not None and found.tzinfo is not None else None
+
+
+def evidence_view(evidence: Mapping[str, Any], *, place: str, source_key: str) -> EvidenceView:
+    """Show the evidence of a defect: who ran it and when is said beside it."""
+    if not evidence:
+        return EvidenceView(None, "", "")
+    if "output_tail" not in evidence:
+        by = str(evidence.get("by", ""))
+        note = gettext("reported by %(name)s") % {"name": by} if by else ""
+        return EvidenceView(None, str(evidence.get("text", "")), note)
+    command = str(evidence.get("command", ""))
+    tail = str(evidence.get("output_tail", ""))
+    text = f"$ {command}\n{tail}" if command else tail
+    code = evidence.get("exit_code")
+    view = output_view(
+        text,
+        title=check_title(place, source_key),
+        exit_code=code if isinstance(code, int) else None,
+        note="" if isinstance(code, int) else str(evidence.get("outcome", "")),
+    )
+    return EvidenceView(view, "", _ran_by(evidence))
+
+
+def check_title(place: str, source_key: str) -> str:
+    """Name a check by its step and its place in it: `2b run 1`."""
+    kind, _, index = source_key.partition(":")
+    if not index.isdigit():
+        return place
+    words = gettext("run %(n)s") if kind == "run" else gettext("verify %(n)s")
+    return f"{place} · {words % {'n': int(index) + 1}}"
+
+
+def _ran_by(evidence: Mapping[str, Any]) -> str:
+    at = moment_of(evidence.get("at"))
+    if at is None:
+        return gettext("run by us")
+    return gettext("run by us, %(time)s") % {"time": clock_text(at, seconds=True)}
+
+
+def fix_view(fix: Mapping[str, Any] | None) -> FixView | None:
+    """Show a proposed fix. What cannot be shown whole is shown raw and says why."""
+    if not fix:
+        return None
+    patch = str(fix.get("patch") or "")
+    commands = tuple(" ".join(one.get("argv", ())) for one in fix.get("commands", ()))
+    description = str(fix.get("description") or "")
+    if not patch.strip():
+        return FixView(description, None, commands)
+    try:
+        return FixView(description, diff_set(parse_diff(patch)), commands)
+    except Invalid as error:
+        return FixView(description, None, commands, raw=patch, problem=error.detail)
+
+
+def rounds_of(decision: Decision, defect: Defect) -> list[Round]:
+    """List what was tried before this item, and this item itself, highlighted."""
+    failed = Label("circle-x", gettext("Check failed"), Role.RED)
+    code = (defect.rounds[0] if defect.rounds else defect.evidence).get("exit_code")
+    rows = [
+        Round(
+            word=gettext("Step output"),
+            tried=gettext("as handed in"),
+            outcome=failed,
+            evidence_note=_exit_words(code),
+            at=defect.created_at,
+        )
+    ]
+    rows += [_earlier(one) for one in defect.rounds]
+    fix = decision.content.get("fix") or {}
+    rows.append(
+        Round(
+            word=gettext("Fix round %(n)s") % {"n": decision.content.get("round", 1)},
+            tried=str(fix.get("description") or "") or gettext("no fix proposed"),
+            outcome=WAITING,
+            evidence_note=gettext("before the fix") if fix else "",
+            at=decision.created_at,
+            is_current=True,
+        )
+    )
+    return rows
+
+
+def _earlier(one: Mapping[str, Any]) -> Round:
+    outcome = str(one.get("outcome", ""))
+    words = {
+        "verified": gettext("Verified"),
+        "did_not_verify": gettext("Did not verify"),
+        "not_applied": gettext("Could not be applied"),
+        "changes_requested": gettext("You asked for changes"),
+    }
+    tried = str(one.get("tried", ""))
+    if outcome == "changes_requested":
+        tried = f"“{tried}”"
+    return Round(
+        word=gettext("Fix round %(n)s") % {"n": one.get("round", "")},
+        tried=tried,
+        outcome=ROUND_OUTCOMES.get(outcome, Label("circle-dot", "", Role.INK)),
+        outcome_word=words.get(outcome, outcome),
+        evidence_note=str(one.get("detail") or "") or _exit_words(one.get("exit_code")),
+        at=moment_of(one.get("at")),
+    )
+
+
+def _exit_words(code: object) -> str:
+    return gettext("exit %(code)s") % {"code": code} if isinstance(code, int) else ""

@@ -1,0 +1,142 @@
+"""What people send: filters of lists, verdicts, comments, new work. Bad filters count as none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.http import HttpRequest, QueryDict
+from django.utils.translation import gettext_lazy as _
+
+from orchestration.errors import Invalid
+from orchestration.selectors.audit import AuditFilter
+from orchestration.selectors.inbox import HistoryFilter, InboxFilter
+from orchestration.states import DecisionKind
+
+MAX_SEARCH_CHARACTERS = 200
+MAX_BODY_CHARACTERS = 20_000
+
+
+def read_number(query: QueryDict, name: str) -> int | None:
+    """A whole number of the query, or None. Digits only, so that no number is too large to bind."""
+    text = query.get(name, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
+
+
+def _search(query: QueryDict) -> str:
+    return query.get("q", "").replace("\x00", "").strip()[:MAX_SEARCH_CHARACTERS]
+
+
+def _slug(query: QueryDict, name: str) -> str:
+    text = query.get(name, "")
+    return text if text.replace("-", "").replace("_", "").isalnum() else ""
+
+
+def inbox_filter(query: QueryDict) -> InboxFilter:
+    """Read what the inbox is narrowed to."""
+    kind = query.get("kind", "")
+    return InboxFilter(
+        kind=kind if kind in tuple(DecisionKind) else "",
+        project=_slug(query, "project"),
+        blocks_only=query.get("blocks") == "1",
+        text=_search(query),
+    )
+
+
+def history_filter(query: QueryDict) -> HistoryFilter:
+    """Read what the history is narrowed to."""
+    kind = query.get("kind", "")
+    return HistoryFilter(
+        verdict=_slug(query, "verdict"),
+        kind=kind if kind in tuple(DecisionKind) else "",
+        project=_slug(query, "project"),
+        by=query.get("by", "").replace("\x00", "")[:150],
+        text=_search(query),
+    )
+
+
+def audit_filter(query: QueryDict) -> AuditFilter:
+    """Read what the audit trail is narrowed to."""
+    day = forms.DateField(required=False)
+    try:
+        on = day.clean(query.get("on", ""))
+    except forms.ValidationError:
+        on = None
+    return AuditFilter(
+        project=_slug(query, "project"),
+        noun=_slug(query, "noun"),
+        actor=query.get("actor", "").replace("\x00", "").strip()[:140],
+        text=_search(query),
+        on=on,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SentVerdict:
+    """A verdict as the form sends it. Shape: `payload` holds the further fields of its kind."""
+
+    verdict: str
+    version: int
+    digest: str
+    reason: str
+    payload: Mapping[str, Any]
+    is_confirmed: bool
+
+
+def read_verdict(posted: QueryDict) -> SentVerdict:
+    """Read a verdict from a form.
+
+    Errors: Invalid without a verdict, a version or a digest.
+    """
+    version = read_number(posted, "version")
+    if not posted.get("verdict") or version is None or not posted.get("digest"):
+        raise Invalid("the form does not say what is signed")
+    payload: dict[str, Any] = {}
+    if posted.get("text"):
+        payload["text"] = posted["text"]
+    if posted.getlist("remove"):
+        payload["remove"] = posted.getlist("remove")
+    return SentVerdict(
+        verdict=posted["verdict"],
+        version=version,
+        digest=posted["digest"],
+        reason=posted.get("reason", ""),
+        payload=payload,
+        is_confirmed=posted.get("confirmed") == "1",
+    )
+
+
+def read_draft(request: HttpRequest) -> str:
+    """Read a draft from a JSON body or a form. Errors: Invalid for any other body."""
+    if request.content_type != "application/json":
+        return request.POST.get("text", "")
+    try:
+        body = json.loads(request.body)
+        text = body["text"]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise Invalid("a draft is an object with `text`") from error
+    if not isinstance(text, str):
+        raise Invalid("the text of a draft is text")
+    return text.replace("\x00", "")
+
+
+class NewWorkForm(forms.Form):
+    """A message for a project."""
+
+    project = forms.SlugField(label=_("Project"))
+    text = forms.CharField(label=_("Message"), strip=False, widget=forms.Textarea)
+
+
+class CommentForm(forms.Form):
+    """A comment on a task."""
+
+    body = forms.CharField(label=_("Comment"), max_length=MAX_BODY_CHARACTERS)
+
+
+class ReasonForm(forms.Form):
+    """A reason for a move on a task."""
+
+    reason = forms.CharField(label=_("Reason"), max_length=MAX_BODY_CHARACTERS)

@@ -1,0 +1,293 @@
+"""A task's page as lines and cards, section by section.
+
+Source: UI.md section 5.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.utils.translation import gettext, ngettext
+
+from dashboard.boards import band_label
+from dashboard.places import decision_url
+from dashboard.presenters import (
+    defect_label,
+    layer_view,
+    mark_view,
+    output_view,
+    plan_label,
+    severity_label,
+    trust_view,
+)
+from dashboard.shapes import LayerView, MarkView, OutputView, Trust
+from dashboard.vocabulary import BLUEPRINT_LOCKED, LAYER_WORDS, MARK_LABELS, Label, Role
+from orchestration.models import Decision, Defect, Task, Verification
+from orchestration.selectors.graph import StepGraph
+from orchestration.selectors.task_page import OutputItem, PlanRevision
+from orchestration.states import (
+    AuditVerdict,
+    Complexity,
+    DefectStatus,
+    PlanStatus,
+    RiskLevel,
+)
+
+LAYERS_OF: Mapping[str, Sequence[str]] = {
+    Complexity.LOW.value: ("L1", "L2"),
+    Complexity.MEDIUM.value: ("L1", "L2", "L3"),
+    Complexity.HIGH.value: ("L1", "L2", "L3", "L4"),
+}
+SHOWN_CONTENT = 20_000
+
+
+# --- S2 -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RevisionLine:
+    """One revision, locked blueprint or deviation."""
+
+    word: str
+    label: Label
+    label_words: str
+    text: str
+    digest: str
+    by: str
+    at: datetime
+
+
+def revision_lines(revisions: Sequence[PlanRevision]) -> list[RevisionLine]:
+    """Revisions with what their audits said, blueprints with their hash, deviations."""
+    lines = []
+    for one in revisions:
+        lines.append(_revision(one))
+        if one.blueprint is None:
+            continue
+        n = len(one.deviations)
+        deviations = ngettext("%(n)s deviation", "%(n)s deviations", n) % {"n": n} if n else ""
+        lines.append(
+            RevisionLine(
+                f"v{one.blueprint.number}", BLUEPRINT_LOCKED, "", deviations,
+                one.blueprint.sha256, "", one.blueprint.locked_at,
+            )
+        )  # fmt: skip
+        lines += [
+            RevisionLine(
+                f"± {deviation.step_key}", Label("arrow-fork", deviation.change, Role.INK), "",
+                deviation.reason, "", deviation.actor.partition(":")[2], deviation.created_at,
+            )
+            for deviation in one.deviations
+        ]  # fmt: skip
+    return lines
+
+
+def _revision(one: PlanRevision) -> RevisionLine:
+    plan, audit = one.plan, one.audit
+    label = plan_label(plan.status, is_override=plan.is_override)
+    words, text, by = "", "", plan.agent.name if plan.agent is not None else plan.backend
+    if plan.is_light:
+        words = gettext("Light plan, not audited")
+    if plan.faults:
+        text = "; ".join(f"{fault.get('path')}: {fault.get('message')}" for fault in plan.faults)
+    if audit is not None:
+        by = audit.agent.name if audit.agent is not None else audit.backend
+        findings = [str(check.get("finding", "")) for check in audit.checks if not check.get("ok")]
+        text = "; ".join(one for one in findings if one) or "; ".join(audit.suggestions)
+        n = len(audit.suggestions)
+        if audit.verdict == AuditVerdict.APPROVED_WITH_SUGGESTIONS and n:
+            words = ngettext(
+                "Approved, %(n)s suggestion", "Approved, %(n)s suggestions", n
+            ) % {"n": n}  # fmt: skip
+    word = gettext("rev %(n)s") % {"n": plan.revision}
+    if plan.attempt > 1:
+        word = gettext("attempt %(a)s, rev %(n)s") % {"a": plan.attempt, "n": plan.revision}
+    return RevisionLine(word, label, words, text, "", by, plan.created_at)
+
+
+def plan_words(revisions: Sequence[PlanRevision]) -> str:
+    """The state of the newest revision, for the anchors."""
+    audited = [one.plan for one in revisions if not one.plan.is_light]
+    if not audited:
+        return ""
+    newest = audited[-1]
+    if newest.status == PlanStatus.APPROVED:
+        return gettext("approved")
+    return str(plan_label(newest.status, is_override=newest.is_override).word).lower()
+
+
+# --- Progress -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseLine:
+    """One phase in the rail."""
+
+    word: str
+    label: Label
+    state: str
+    numbers: str
+
+
+def phase_lines(graph: StepGraph) -> list[PhaseLine]:
+    """Progress by phase."""
+    lines = []
+    for phase in graph.phases:
+        label = band_label(graph.root, phase)
+        is_closed = phase.finished == phase.total
+        is_open = phase.phase <= graph.root.open_phase
+        words = gettext("closed") if is_closed else gettext("open") if is_open else gettext("waits")
+        numbers = f"{phase.finished}/{phase.total}"
+        word = gettext("Phase %(n)s") % {"n": phase.phase}
+        lines.append(PhaseLine(word, label, words, numbers))
+    return lines
+
+
+# --- Outputs --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class OutputCard:
+    """One output with its marks, trust and layers."""
+
+    id: int
+    step_key: str
+    title: str
+    path: str
+    note: str
+    summary: str
+    change_note: str
+    marks: Sequence[MarkView]
+    layers: Sequence[LayerView]
+    trust: Trust | None
+    content: OutputView | None
+    at: datetime
+
+
+def output_cards(items: Sequence[OutputItem]) -> list[OutputCard]:
+    """The cards of some outputs, in their order."""
+    return [_output_card(item) for item in items]
+
+
+def _output_card(item: OutputItem) -> OutputCard:
+    output = item.output
+    held = output.assignment
+    by = held.agent.name if held is not None and held.agent is not None else ""
+    by = by or (held.backend if held is not None else "")
+    note = ", ".join(part for part in (f"v{output.version}", by) if part)
+    content = None
+    if output.content.strip():
+        text = output.content[:SHOWN_CONTENT]
+        content = output_view(text, title=output.title)
+    return OutputCard(
+        id=output.pk,
+        step_key=output.task.step_key,
+        title=output.title,
+        path=output.path,
+        note=note,
+        summary="" if output.summary == output.title else output.summary,
+        change_note=output.change_note,
+        marks=[
+            mark_view(str(one["kind"]), str(one.get("text", "")))
+            for one in output.marks
+            if one.get("kind") in MARK_LABELS
+        ],
+        layers=_layer_views(output.task, item.layers),
+        trust=_trust(output.assertions),
+        content=content,
+        at=output.created_at,
+    )
+
+
+def _layer_views(task: Task, found: Mapping[str, tuple[str, list[str]]]) -> list[LayerView]:
+    wanted = list(LAYERS_OF.get(task.complexity, ("L1", "L2")))
+    if task.risk_level == RiskLevel.CRITICAL:
+        wanted.append("L5")
+    shown = [level for level in LAYER_WORDS if level in wanted or level in found]
+    return [
+        layer_view(level, found[level][0], "; ".join(found[level][1]))
+        if level in found
+        else layer_view(level, "")
+        for level in shown
+    ]
+
+
+def _trust(assertions: Sequence[Mapping[str, Any]]) -> Trust | None:
+    """Declared trust from the claims; what we proved ourselves is unknown until claims are run."""
+    if not assertions:
+        return None
+    declared = sum(one.get("confidence") == "verified" for one in assertions) / len(assertions)
+    return trust_view(declared, None)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckView:
+    """One command that we ran to check a task."""
+
+    output: OutputView
+    at: datetime
+
+
+def check_views(checks: Sequence[Verification]) -> list[CheckView]:
+    """The checks we ran ourselves, with their output."""
+    views = []
+    for one in checks:
+        command = " ".join((one.command or {}).get("argv", ()))
+        view = output_view(
+            f"$ {command}\n{one.output_tail}", title=f"{one.layer}", exit_code=one.exit_code
+        )
+        views.append(CheckView(view, one.created_at))
+    return views
+
+
+# --- Defects --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class DefectLine:
+    """One defect; its address leads to the open decision about it."""
+
+    step_key: str
+    severity: Label
+    title: str
+    label: Label
+    rounds: str
+    url: str
+
+
+def defect_lines(
+    defects: Sequence[Defect], decisions: Sequence[Decision], rounds: int
+) -> list[DefectLine]:
+    """The defects, newest first."""
+    urls = {one.defect_id: decision_url(one) for one in decisions if one.defect_id is not None}
+    return [
+        DefectLine(
+            step_key=one.task.step_key,
+            severity=severity_label(one.severity),
+            title=one.title,
+            label=defect_label(one.status),
+            rounds=gettext("round %(n)s/%(all)s") % {"n": one.fix_round, "all": rounds},
+            url=urls.get(one.pk, ""),
+        )
+        for one in defects
+    ]
+
+
+def defect_summary(defects: Sequence[Defect]) -> str:
+    """How many wait for Sir, are being fixed, and are closed."""
+    waiting = sum(one.status == DefectStatus.AWAITING_SIR for one in defects)
+    closed_states = {"verified", "accepted_as_is", "rejected", "void"}
+    closed = sum(one.status in closed_states for one in defects)
+    fixing = len(defects) - waiting - closed
+    parts = []
+    if waiting:
+        words = ngettext("%(n)s waits for you", "%(n)s wait for you", waiting)
+        parts.append(words % {"n": waiting})
+    if fixing:
+        parts.append(gettext("%(n)s fixing") % {"n": fixing})
+    if closed:
+        parts.append(gettext("%(n)s closed") % {"n": closed})
+    return ", ".join(parts)

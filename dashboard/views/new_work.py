@@ -1,0 +1,112 @@
+"""New work: a message for a project, with S0's answer while it is written and no model called."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import require_http_methods, require_POST
+
+from dashboard.assessments import filter_view
+from dashboard.forms import NewWorkForm
+from dashboard.http import DashboardRequest, actor_of, may_decide, page, see_other, sir_only
+from dashboard.places import address, task_url
+from dashboard.shapes import Crumb
+from orchestration.access import access_project, visible_projects
+from orchestration.errors import CountersignError, NotFound
+from orchestration.models import Project
+from orchestration.policy import DEFAULT_POLICY
+from orchestration.rules.prefilter import prefilter
+from orchestration.selectors.activity import newest_position
+from orchestration.selectors.board import list_project_names
+from orchestration.services.intake import require_text
+from orchestration.states import ProjectStatus
+from orchestration.workflows.dispatch import COMMAND, dispatch_text, list_workflows
+
+PAGE = "dashboard/new_work/page.html"
+CLOSED = frozenset({ProjectStatus.ARCHIVED.value, ProjectStatus.SAFE_STOP.value})
+
+
+@page
+@require_http_methods(["GET", "HEAD", "POST"])
+def new_work(request: DashboardRequest) -> HttpResponse:
+    """Show the form; a POST submits the message and leads to what it became."""
+    if request.method == "POST":
+        return submit(request)
+    chosen = request.GET.get("project", "")
+    return render(request, PAGE, _context(request, project=chosen, text=""))
+
+
+def _context(
+    request: DashboardRequest, *, project: str, text: str, error: str = ""
+) -> dict[str, Any]:
+    projects = [one for one in list_project_names() if one.status not in CLOSED]
+    known = {one.slug for one in projects}
+    chosen = project if project in known else (projects[0].slug if projects else "")
+    return {
+        "projects": projects,
+        "chosen": chosen,
+        "text": text,
+        "error": error,
+        "may_submit": may_decide(request),
+        "workflows": list_workflows(),
+        "crumbs": [Crumb(_("New work"))],
+        "position": newest_position(),
+        "changes_url": address("changes"),
+    } | _preview(request, chosen, text)
+
+
+def _preview(request: DashboardRequest, slug: str, text: str) -> dict[str, Any]:
+    """S0's answer for a text under a project's policy; nothing is stored."""
+    if not text.strip():
+        return {"preview": None, "command": ""}
+    named = COMMAND.match(text.lstrip())
+    if named is not None:
+        known = {one.name for one in list_workflows()}
+        name = named[1].lower()
+        return {"preview": None, "command": name, "is_known_command": name in known}
+    found: Project | None = visible_projects(request.user).filter(slug=slug).first()
+    policy = found.policy if found is not None else DEFAULT_POLICY
+    result = prefilter(require_text(text), policy)
+    signals = [{"kind": one.kind, "text": one.text, "offset": one.offset} for one in result.signals]
+    view = filter_view(
+        outcome=result.outcome, rule=result.rule, signals=signals, elapsed_us=result.elapsed_us
+    )
+    return {"preview": view, "command": "", "is_message": result.is_message}
+
+
+@page
+@require_POST
+def new_work_preview(request: DashboardRequest) -> HttpResponse:
+    """The preview alone, while the message is written."""
+    text = request.POST.get("text", "")
+    try:
+        context = _preview(request, request.POST.get("project", ""), text)
+    except CountersignError as error:
+        context = {"preview": None, "command": "", "error": error.detail}
+    return render(request, f"{PAGE}#preview", context)
+
+
+@sir_only
+def submit(request: DashboardRequest) -> HttpResponse:
+    """Take the message in through the one door for text."""
+    form = NewWorkForm(request.POST)
+    slug, text = request.POST.get("project", ""), request.POST.get("text", "")
+    if not form.is_valid():
+        error = "; ".join(str(one) for errors in form.errors.values() for one in errors)
+        context = _context(request, project=slug, text=text, error=error)
+        return render(request, PAGE, context, status=422)
+    project = access_project(request.user, form.cleaned_data["project"])
+    try:
+        made = dispatch_text(
+            project_id=project.pk, text=form.cleaned_data["text"], actor=actor_of(request)
+        )
+    except NotFound:
+        raise
+    except CountersignError as error:
+        shown = text if error.status != 413 else ""
+        context = _context(request, project=slug, text=shown, error=error.detail)
+        return render(request, PAGE, context, status=error.status)
+    return see_other(task_url(made.task, project))

@@ -1,0 +1,384 @@
+"""A task's page and its live parts, one assignment, one artifact, and steering: re-plan, comment,
+cancel.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.utils.translation import gettext_lazy as _
+from django.views.decorators.http import (
+    require_GET,
+    require_http_methods,
+    require_POST,
+    require_safe,
+)
+
+from dashboard.assessments import filter_view, route_words, score_view
+from dashboard.boards import make_step_lines, seat_word, step_label
+from dashboard.costs import cost_words
+from dashboard.forms import CommentForm, ReasonForm
+from dashboard.http import (
+    DashboardRequest,
+    actor_of,
+    may_decide,
+    page,
+    refusal,
+    see_other,
+    sir_only,
+)
+from dashboard.places import address, board_url, task_key, task_place, task_url
+from dashboard.presenters import assignment_label, task_label
+from dashboard.shapes import Crumb, Progress
+from dashboard.task_pages import (
+    check_views,
+    defect_lines,
+    defect_summary,
+    output_cards,
+    phase_lines,
+    plan_words,
+    revision_lines,
+)
+from dashboard.vocabulary import WAITING, Label
+from dashboard.work_lines import assignment_lines, comment_views
+from orchestration.access import (
+    access_artifact,
+    access_assignment,
+    access_project,
+    access_task,
+)
+from orchestration.contracts.results import CommentInput
+from orchestration.errors import CountersignError, NotFound
+from orchestration.models import Project, Task
+from orchestration.selectors.activity import newest_position
+from orchestration.selectors.graph import StepGraph, read_graph, read_step
+from orchestration.selectors.overview import cost_of
+from orchestration.selectors.task_page import (
+    assignments_of,
+    list_artifacts,
+    list_assignments,
+    list_checks,
+    list_comments,
+    list_defects,
+    list_outputs,
+    list_revisions,
+    open_decisions_of,
+    read_assessments,
+    waiting_for_agent,
+)
+from orchestration.services.tasks import add_task_comment, cancel_task, replan_task
+from orchestration.states import Route, TaskStatus
+
+PAGE = "dashboard/tasks/page.html"
+ENDED = frozenset({TaskStatus.DONE, TaskStatus.CANCELLED})
+
+
+@page
+@require_safe
+def task(request: DashboardRequest, slug: str, pk: int) -> HttpResponse:
+    """The whole page of one task."""
+    position = newest_position()
+    project, found = _find(request, slug, pk)
+    context = _base_context(request, project, found)
+    for make in PARTS.values():
+        context |= make(request, project, found)
+    first, scores = read_assessments(found)
+    context |= {
+        "crumbs": _crumbs(project, found),
+        "project_slug": project.slug,
+        "position": position,
+        "changes_url": address("changes", project=project.slug),
+        "first": filter_view(
+            outcome=first.outcome, rule=first.rule, signals=first.signals,
+            elapsed_us=first.elapsed_us,
+        ) if first is not None else None,
+        "score": score_view(scores[0], project.policy.thresholds) if scores else None,
+        "score_by": (scores[0].agent.name if scores[0].agent else scores[0].backend)
+        if scores else "",
+        "upgrades": [one for one in scores if one.trigger],
+    }  # fmt: skip
+    return render(request, PAGE, context)
+
+
+def _find(request: DashboardRequest, slug: str, pk: int) -> tuple[Project, Task]:
+    """Find a task with its ancestors; 404 when it is not of this project."""
+    project = access_project(request.user, slug)
+    found = access_task(project, str(pk))
+    rows = Task.objects.select_related("root", "parent__parent", "assignee", "blueprint")
+    full = rows.get(pk=found.pk)
+    for one in (full, full.root, full.parent):
+        if one is not None:
+            one.project = project
+    return project, full
+
+
+def _crumbs(project: Project, found: Task) -> list[Crumb]:
+    crumbs = [Crumb(project.name, board_url(project)), Crumb(_("Board"), board_url(project))]
+    if found.parent is not None:
+        root = found.root or found.parent
+        crumbs.append(Crumb(task_key(found, project), task_url(root, project)))
+        if found.parent_id != root.pk:
+            crumbs.append(Crumb(found.parent.step_key, task_url(found.parent, project)))
+        return [*crumbs, Crumb(found.step_key or str(found))]
+    return [*crumbs, Crumb(task_key(found, project))]
+
+
+def _base_context(request: DashboardRequest, project: Project, found: Task) -> dict[str, Any]:
+    """What every part of the page takes."""
+    is_root = found.parent_id is None
+    may_replan = is_root and found.route in (Route.THREE_STEP, Route.WORKFLOW)
+    is_sir = may_decide(request)
+    return {
+        "project": project,
+        "task": found,
+        "place": task_place(found, project),
+        "task_key": task_key(found, project),
+        "topic": f"project:{project.pk}" if found.is_planned else f"task:{found.pk}",
+        "may_decide": is_sir,
+        "may_replan": is_sir and may_replan and found.status in ("working", "failed"),
+        "may_cancel": is_sir and found.status not in ENDED,
+    }
+
+
+# --- Parts ----------------------------------------------------------------------------------------
+
+MakeContext = Callable[[DashboardRequest, Project, Task], dict[str, Any]]
+
+
+def _state(request: DashboardRequest, project: Project, found: Task) -> dict[str, Any]:
+    decisions = open_decisions_of(found)
+    return {
+        "label": _label(found),
+        "decisions": decisions,
+        "waiting_label": WAITING,
+        "waiting_url": address("decision", decisions[0].pk) if len(decisions) == 1
+        else address("inbox", project=project.slug),
+        "route": route_words(found.route, found.complexity, found.risk_level),
+        "max_attempts": project.policy.thresholds.max_retries
+        if found.parent_id is None else project.policy.thresholds.step_attempts,
+    }  # fmt: skip
+
+
+def _label(found: Task) -> Label:
+    if found.parent_id is None:
+        return task_label(found.status, found.cancel_reason)
+    label = step_label(read_step(found.pk))
+    return label if label != WAITING else task_label(found.status, found.cancel_reason)
+
+
+def _waiting(request: DashboardRequest, project: Project, found: Task) -> dict[str, Any]:
+    rows = waiting_for_agent(found)
+    seats = list(dict.fromkeys(row.seat for row in rows))
+    return {
+        "waiting_rows": rows,
+        "waiting_seats": [seat_word(seat) for seat in seats],
+        "seat_codes": json.dumps(seats),
+        "scopes": ",".join(dict.fromkeys(SCOPES.get(seat, "execute") for seat in seats)),
+    }
+
+
+SCOPES = {
+    "scorer": "plan", "planner": "plan", "executor": "execute", "fixer": "execute",
+    "auditor": "review", "qa": "review", "cross_verifier": "review", "validator": "review",
+}  # fmt: skip
+
+
+def _plan(request: DashboardRequest, project: Project, found: Task) -> dict[str, Any]:
+    revisions = list_revisions(found)
+    return {"revisions": revision_lines(revisions), "plan_words": plan_words(revisions)}
+
+
+def _steps(request: DashboardRequest, project: Project, found: Task) -> dict[str, Any]:
+    if not found.is_planned:
+        return {"graph": None, "step_lines": [], "phases": []}
+    graph: StepGraph = read_graph(found, open_phase=found.open_phase)
+    words = f"{graph.finished}/{graph.total}"
+    return {
+        "graph": graph,
+        "step_lines": make_step_lines(graph, project),
+        "phases": phase_lines(graph),
+        "progress": Progress(graph.finished, graph.total, words, width=124),
+    }
+
+
+def _outputs(request: DashboardRequest, project: Project, found: Task) -> dict[str, Any]:
+    items, total = list_outputs(found, every=request.GET.get("outputs") == "all")
+    checks = check_views(list_checks(found))
+    return {"outputs": output_cards(items), "output_total": total, "checks": checks}
+
+
+def _defects(request: DashboardRequest, project: Project, found: Task) -> dict[str, Any]:
+    defects = list_defects(found)
+    rounds = project.policy.thresholds.fix_rounds
+    return {
+        "defects": defect_lines(defects, open_decisions_of(found), rounds),
+        "defect_summary": defect_summary(defects),
+    }
+
+
+def _artifacts(request: DashboardRequest, project: Project, found: Task) -> dict[str, Any]:
+    return {"artifacts": list_artifacts(found)}
+
+
+def _comments(request: DashboardRequest, project: Project, found: Task) -> dict[str, Any]:
+    views = comment_views(list_comments(found))
+    return {"comments": views, "handoff": next((one for one in views if one.is_handoff), None)}
+
+
+def _assignments(request: DashboardRequest, project: Project, found: Task) -> dict[str, Any]:
+    rows, total = list_assignments(found)
+    return {
+        "assignments": assignment_lines(rows, project),
+        "assignment_total": total,
+        "cost": cost_words(cost_of(assignments_of(found))),
+    }
+
+
+PARTS: dict[str, MakeContext] = {
+    "state": _state,
+    "waiting": _waiting,
+    "plan": _plan,
+    "steps": _steps,
+    "outputs": _outputs,
+    "defects": _defects,
+    "artifacts": _artifacts,
+    "comments": _comments,
+    "assignments": _assignments,
+}
+RAIL_PARTS = {"progress": "steps", "locked": "artifacts", "handoff": "comments"}
+
+
+@page
+@require_GET
+def task_part(request: DashboardRequest, slug: str, pk: int, name: str) -> HttpResponse:
+    """One live part of the page."""
+    project, found = _find(request, slug, pk)
+    make = PARTS.get(RAIL_PARTS.get(name, name))
+    if make is None:
+        raise NotFound("There is no such part.")
+    context = _base_context(request, project, found) | make(request, project, found)
+    return render(request, f"{PAGE}#{name}", context)
+
+
+# --- Assignment and artifact ----------------------------------------------------------------------
+
+
+@page
+@require_safe
+def assignment(request: DashboardRequest, slug: str, pk: int) -> HttpResponse:
+    """One assignment: what it was asked, the prompt as sent, its tool calls, log and result."""
+    project = access_project(request.user, slug)
+    row = access_assignment(request.user, str(pk))
+    if row.project_id != project.pk:
+        raise NotFound("There is no such assignment.")
+    _project, found = _find(request, slug, row.task_id)
+    calls = list(row.tool_calls.order_by("-pk")[:200])[::-1]
+    chunks = row.log_chunks.order_by("pk")
+    context = {
+        "project": project,
+        "row": row,
+        "task": found,
+        "place": task_place(found, project),
+        "label": assignment_label(row.status, has_filler=row.backend != "external"),
+        "seat": seat_word(row.seat),
+        "line": assignment_lines([row], project)[0],
+        "input": json.dumps(row.input, ensure_ascii=False, indent=2),
+        "result": json.dumps(row.result, ensure_ascii=False, indent=2) if row.result else "",
+        "hints": {name: value for name, value in row.hints.items() if value},
+        "limits": row.limits,
+        "calls": calls,
+        "log_text": "".join(chunk.text for chunk in chunks[:500]),
+        "crumbs": [*_crumbs(project, found)[:-1], Crumb(task_place(found, project),
+                   task_url(found, project)), Crumb(seat_word(row.seat))],
+        "project_slug": project.slug,
+        "position": newest_position(),
+        "changes_url": address("changes", project=project.slug),
+    }  # fmt: skip
+    return render(request, "dashboard/tasks/assignment.html", context)
+
+
+@page
+@require_safe
+def artifact(request: DashboardRequest, slug: str, pk: int) -> HttpResponse:
+    """The bytes of a locked artifact, always as a download of plain data."""
+    project = access_project(request.user, slug)
+    found = access_artifact(request.user, str(pk))
+    if found.project_id != project.pk:
+        raise NotFound("There is no such artifact.")
+    name = found.name.rpartition("/")[2] or "artifact"
+    response = HttpResponse(bytes(found.content.data), content_type="application/octet-stream")
+    safe = "".join(ch if ch.isascii() and (ch.isalnum() or ch in "-_.") else "_" for ch in name)
+    response["Content-Disposition"] = f'attachment; filename="{safe[:150]}"'
+    response["X-Content-Type-Options"] = "nosniff"
+    return response
+
+
+# --- Steering -------------------------------------------------------------------------------------
+
+
+@sir_only
+@require_POST
+def replan(request: DashboardRequest, slug: str, pk: int) -> HttpResponse:
+    """Plan a root again with a reason."""
+    project, found = _find(request, slug, pk)
+    back = task_url(found, project)
+    form = ReasonForm(request.POST)
+    reason = form.cleaned_data["reason"] if form.is_valid() else ""
+    try:
+        replan_task(task_id=found.pk, actor=actor_of(request), reason=reason)
+    except CountersignError as error:
+        return refusal(request, error, back_url=back)
+    return see_other(back)
+
+
+@sir_only
+@require_POST
+def comment(request: DashboardRequest, slug: str, pk: int) -> HttpResponse:
+    """Comment on a task; the agents that work on it read it."""
+    project, found = _find(request, slug, pk)
+    back = task_url(found, project)
+    form = CommentForm(request.POST)
+    if not form.is_valid():
+        return render(
+            request, "dashboard/refusal.html",
+            {"title": _("Comment"), "detail": form.errors["body"][0], "back_url": back}, status=422,
+        )  # fmt: skip
+    try:
+        add_task_comment(
+            task_id=found.pk, document=CommentInput(body=form.cleaned_data["body"]), agent=None,
+            actor=actor_of(request),
+        )  # fmt: skip
+    except CountersignError as error:
+        return refusal(request, error, back_url=back)
+    return see_other(f"{back}#comments")
+
+
+@sir_only
+@require_http_methods(["GET", "HEAD", "POST"])
+def cancel(request: DashboardRequest, slug: str, pk: int) -> HttpResponse:
+    """Ask once more on a page of its own, then cancel a task and its steps."""
+    project, found = _find(request, slug, pk)
+    back = task_url(found, project)
+    form = ReasonForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            cancel_task(
+                task_id=found.pk, actor=actor_of(request), reason=form.cleaned_data["reason"]
+            )
+        except CountersignError as error:
+            return refusal(request, error, back_url=back)
+        return see_other(back)
+    context = {
+        "task": found,
+        "project": project,
+        "place": task_place(found, project),
+        "form": form,
+        "back_url": back,
+        "crumbs": [*_crumbs(project, found)[:-1], Crumb(_("Cancel"))],
+    }
+    status = 422 if request.method == "POST" else 200
+    return render(request, "dashboard/tasks/cancel.html", context, status=status)

@@ -1,0 +1,182 @@
+"""Reads for a task's page: everything the method recorded about one task, in the method's order.
+
+The number of queries does not grow with the task's history; long lists are cut and say so.
+Source: UI.md section 5.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from django.db.models import Count, Q, QuerySet
+
+from orchestration.models import (
+    Artifact,
+    Assessment,
+    Assignment,
+    AuditEvent,
+    AuditReport,
+    Blueprint,
+    Comment,
+    Decision,
+    Defect,
+    Deviation,
+    Output,
+    Plan,
+    Task,
+    Verification,
+)
+from orchestration.policy import Backend
+from orchestration.states import AssignmentStatus, DecisionStatus
+
+SHOWN_OUTPUTS = 5
+SHOWN_ROWS = 50
+
+
+@dataclass(slots=True)
+class PlanRevision:
+    """One revision with its newest audit and, when it was locked, its blueprint."""
+
+    plan: Plan
+    audit: AuditReport | None = None
+    blueprint: Blueprint | None = None
+    deviations: list[Deviation] = field(default_factory=list)
+
+
+def read_assessments(task: Task) -> tuple[Assessment | None, list[Assessment]]:
+    """The newest S0 record and every S1 record, newest first."""
+    rows = list(task.assessments.select_related("agent").order_by("-pk")[:20])
+    first = next((one for one in rows if one.stage == "S0"), None)
+    return first, [one for one in rows if one.stage == "S1"]
+
+
+def list_revisions(task: Task) -> list[PlanRevision]:
+    """Every plan revision of a task, oldest first, with audit, blueprint and deviations."""
+    plans = task.plans.select_related("agent").defer("body").order_by("-pk")[:SHOWN_ROWS]
+    found = {plan.pk: PlanRevision(plan) for plan in reversed(plans)}
+    for audit in AuditReport.objects.filter(plan__in=found).select_related("agent").order_by("pk"):
+        found[audit.plan_id].audit = audit
+    for blueprint in task.blueprints.filter(plan__in=found).defer("canonical").order_by("pk"):
+        found[blueprint.plan_id].blueprint = blueprint
+    locked = {one.blueprint.pk: one for one in found.values() if one.blueprint is not None}
+    for deviation in Deviation.objects.filter(blueprint__in=locked).order_by("pk"):
+        locked[deviation.blueprint_id].deviations.append(deviation)
+    return list(found.values())
+
+
+def _family(task: Task) -> Q:
+    """The task itself and, where it is planned, the steps of its plan."""
+    return Q(task=task) | Q(task__parent=task) if task.is_planned else Q(task=task)
+
+
+@dataclass(slots=True)
+class OutputItem:
+    """One output with its step's newest verification layers: layer → (outcome, findings)."""
+
+    output: Output
+    layers: dict[str, tuple[str, list[str]]] = field(default_factory=dict)
+
+
+def list_outputs(task: Task, *, every: bool = False) -> tuple[list[OutputItem], int]:
+    """List the newest outputs of a task and its steps, and count all of them."""
+    rows = Output.objects.filter(_family(task)).select_related("task", "assignment__agent")
+    total = rows.count()
+    limit = SHOWN_ROWS if every else SHOWN_OUTPUTS
+    items = [OutputItem(one) for one in rows.order_by("-pk")[:limit]]
+    layers = _newest_layers({one.output.task_id for one in items})
+    for item in items:
+        item.layers = dict(layers.get((item.output.task_id, item.output.attempt), {}))
+    return items, total
+
+
+RANKS = {"failed": 2, "not_possible": 1, "passed": 0}
+
+
+def _newest_layers(
+    task_ids: set[int],
+) -> Mapping[tuple[int, int], Mapping[str, tuple[str, list[str]]]]:
+    """The outcome of each layer in the newest round of each attempt; the worst row counts."""
+    rows = Verification.objects.filter(task__in=task_ids).order_by("pk")
+    rounds: dict[tuple[int, int], int] = {}
+    found: dict[tuple[int, int], dict[str, tuple[str, list[str]]]] = {}
+    for row in rows:
+        key = (row.task_id, row.attempt)
+        if row.fix_round > rounds.get(key, -1):
+            rounds[key] = row.fix_round
+            found[key] = {}
+        held = found[key].get(row.layer)
+        notes = [str(one) for one in row.findings]
+        if held is None:
+            found[key][row.layer] = (row.outcome, notes)
+        elif RANKS.get(row.outcome, 0) >= RANKS.get(held[0], 0):
+            found[key][row.layer] = (row.outcome, [*held[1], *notes])
+    return found
+
+
+def list_checks(task: Task) -> list[Verification]:
+    """The newest commands that we ran ourselves to check a task, newest first."""
+    rows = task.verifications.exclude(command=None).order_by("-pk")
+    return list(rows[:SHOWN_OUTPUTS])
+
+
+def list_defects(task: Task) -> list[Defect]:
+    """The defects of a task and its steps, newest first."""
+    rows = Defect.objects.filter(_family(task)).select_related("task").order_by("-pk")
+    return list(rows[:SHOWN_ROWS])
+
+
+def open_decisions_of(task: Task) -> list[Decision]:
+    """The open decisions about a task and its steps, oldest first."""
+    rows = Decision.objects.filter(_family(task), status=DecisionStatus.OPEN.value)
+    return list(rows.select_related("project", "task").order_by("pk")[:SHOWN_ROWS])
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactItem:
+    """A locked artifact with the number of steps that read it."""
+
+    artifact: Artifact
+    readers: int
+
+
+def list_artifacts(task: Task) -> list[ArtifactItem]:
+    """The locked artifacts of a task and its steps, newest first."""
+    rows = (
+        Artifact.objects.filter(_family(task))
+        .select_related("task")
+        .annotate(readers=Count("reads"))
+        .order_by("-pk")[:SHOWN_ROWS]
+    )
+    return [ArtifactItem(one, one.readers) for one in rows]
+
+
+def list_comments(task: Task) -> list[Comment]:
+    """Hand-offs and comments on a task and its steps, newest first."""
+    rows = Comment.objects.filter(_family(task)).select_related("task", "agent").order_by("-pk")
+    return list(rows[:SHOWN_ROWS])
+
+
+def assignments_of(task: Task) -> QuerySet[Assignment]:
+    """The assignments of a task and its steps."""
+    return Assignment.objects.filter(_family(task))
+
+
+def list_assignments(task: Task) -> tuple[list[Assignment], int]:
+    """The newest assignments of a task and its steps, and how many there are."""
+    rows = assignments_of(task).select_related("task", "agent")
+    shown = rows.defer("input", "prompt", "result").order_by("-pk")[:SHOWN_ROWS]
+    return list(shown), rows.count()
+
+
+def waiting_for_agent(task: Task) -> list[Assignment]:
+    """The queued assignments of a task and its steps that only an agent can fill."""
+    rows = assignments_of(task).filter(
+        status=AssignmentStatus.QUEUED.value, backend=Backend.EXTERNAL.value
+    )
+    return list(rows.select_related("task").defer("input", "prompt").order_by("pk")[:SHOWN_ROWS])
+
+
+def history_of(task: Task, limit: int = 30) -> list[AuditEvent]:
+    """The newest events of a task, newest first."""
+    return list(AuditEvent.objects.filter(task=task).order_by("-pk")[:limit])
