@@ -1,0 +1,49 @@
+"""A project, the callers of it, and full buckets for each test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from orchestration.api.throttles import buckets
+from orchestration.models import Project
+from tests.api.callers import Caller, agent_client, human_client
+from tests.factories import new_project
+
+
+@pytest.fixture(autouse=True)
+def _full_buckets() -> Iterator[None]:
+    buckets.forget()
+    yield
+    buckets.forget()
+
+
+@pytest.fixture
+def project(db: None) -> Project:
+    """A project named demo."""
+    return new_project("demo")
+
+
+@pytest.fixture
+def agent(project: Project) -> Caller:
+    """An agent of the project with every scope."""
+    return agent_client(project)
+
+
+@pytest.fixture
+def outsider(project: Project) -> Caller:
+    """An agent with every scope, in another project."""
+    return agent_client(new_project("elsewhere"), name="outsider")
+
+
+@pytest.fixture
+def sir(db: None) -> Caller:
+    """Sir, with a token made for deciding."""
+    return human_client()
+
+
+@pytest.fixture
+def viewer(db: None) -> Caller:
+    """A person who may only look."""
+    return human_client("looker", "viewer")

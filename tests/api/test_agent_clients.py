@@ -1,0 +1,154 @@
+"""The two small agents of `examples/agents`, as processes, against a running server."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.deployment.processes import ROOT, command_environment, manage, wait_until
+
+ADDRESS = r"Countersign is at (http://\S+)/ "
+CLIENTS = ROOT / "examples" / "agents"
+CLIENT_SECONDS = 60
+
+
+class Server:
+    """A running server with one project, Sir's token and an agent's."""
+
+    def __init__(self, url: str, data_dir: Path) -> None:
+        self.url = url
+        self.data_dir = data_dir
+        self.sir = self.command("create_token", "sir", "--allow-decide", "--quiet")
+        self.command("create_project", "shop")
+        self.agent = self.command("create_agent", "worker", "--project", "shop", "--quiet")
+
+    def command(self, *arguments: str) -> str:
+        """Run a command of manage.py to its end. Return what it says."""
+        with manage(*arguments, data_dir=self.data_dir) as running:
+            assert running.wait() == 0, running.output
+            return running.lines[-1]
+
+    def ask(self, method: str, path: str, **options: Any) -> Any:
+        """Ask as Sir. Return the document."""
+        answer = httpx.request(
+            method,
+            f"{self.url}{path}",
+            headers={"Authorization": f"Bearer {self.sir}"},
+            timeout=CLIENT_SECONDS,
+            **options,
+        )
+        assert answer.is_success, answer.text
+        return answer.json()
+
+    def submit(self, text: str) -> str:
+        """Hand in a message. Return the task's path."""
+        task = self.ask("POST", "/api/projects/shop/messages", json={"text": text})["task"]
+        return f"/api/projects/shop/tasks/{task['id']}"
+
+    def is_done(self, path: str) -> bool:
+        """Whether a task is done."""
+        return bool(self.ask("GET", path)["status"] == "done")
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    """Serve from a data directory of its own."""
+    with manage("serve", data_dir=tmp_path) as running:
+        yield Server(running.wait_for(ADDRESS), tmp_path)
+        running.stop()
+
+
+def run_client(server: Server, command: Sequence[str]) -> str:
+    """Run a client as a process of its own. Return what it prints."""
+    environment = command_environment(server.data_dir, {"COUNTERSIGN_TOKEN": server.agent})
+    done = subprocess.run(  # noqa: S603  # our own clients
+        list(command),
+        env={**environment, "COUNTERSIGN_URL": server.url},
+        cwd=CLIENTS,
+        capture_output=True,
+        text=True,
+        timeout=CLIENT_SECONDS,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert server.agent not in done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.faults
+def test_both_clients_claim_and_do_real_work(server: Server) -> None:
+    counted = server.submit("Translate the words of this sentence, the words")
+    shouted = server.submit("Implement the greeting")
+    listed = server.submit("Implement the inventory")
+
+    said = run_client(server, [sys.executable, "agent.py", "--limit", "1"])
+    assert said == "SHOP-1: done\n"
+    shout = "import sys; print(sys.stdin.read().upper())"
+    said = run_client(
+        server, [sys.executable, "agent.py", "--limit", "1", "--", sys.executable, "-c", shout]
+    )
+    assert said == "SHOP-2: done\n"
+    assert run_client(server, ["./agent.sh"]).startswith("SHOP-3: ")
+    # The file of the last one is read and locked by our own worker.
+    assert wait_until(lambda: server.is_done(listed))
+
+    first = server.ask("GET", f"{counted}?expand=all")
+    assert "2 words" in first["outputs"][0]["content"].splitlines()
+    assert first["assignments"][0]["agent"] == "worker"
+    second = server.ask("GET", f"{shouted}?expand=all")
+    assert "IMPLEMENT THE GREETING" in second["outputs"][0]["content"]
+    assert second["tool_calls"][0]["exit_code"] == 0
+    third = server.ask("GET", f"{listed}?expand=all")
+    name = third["outputs"][0]["path"]
+    assert name.endswith("inventory.md")
+    content = httpx.get(
+        f"{server.url}{third['artifacts'][0]['content_url']}",
+        headers={"Authorization": f"Bearer {server.agent}"},
+        timeout=CLIENT_SECONDS,
+    ).text
+    assert content.startswith("# Inventory of task ")
+    assert all(server.is_done(path) for path in (counted, shouted, listed))
+
+
+@pytest.mark.faults
+def test_failing_command_fails_the_step_and_waiting_client_gets_work_at_once(
+    server: Server,
+) -> None:
+    environment = command_environment(server.data_dir, {"COUNTERSIGN_TOKEN": server.agent})
+    fail = "import sys; sys.exit(3)"
+    with subprocess.Popen(  # noqa: S603  # our own client
+        [sys.executable, "agent.py", "--limit", "1", "--", sys.executable, "-c", fail],
+        env={**environment, "COUNTERSIGN_URL": server.url},
+        cwd=CLIENTS,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as waiting:
+        path = server.submit("Implement what cannot be")
+        said, _ = waiting.communicate(timeout=CLIENT_SECONDS)
+    assert said.startswith("SHOP-1: ")
+    task = server.ask("GET", f"{path}?expand=all")
+    assert task["failure_context"][0]["root_cause"] == f"{sys.executable}: exit 3"
+    assert task["tool_calls"][0]["outcome"] == "failed"
+    assert task["outputs"] == []
+
+
+def test_python_client_is_short_and_needs_nothing() -> None:
+    text = (CLIENTS / "agent.py").read_text(encoding="utf-8")
+    assert len(text.splitlines()) < 100
+    imported = {line.split()[1].split(".")[0] for line in text.splitlines() if "import " in line
+                and line.split()[0] in ("import", "from")}  # fmt: skip
+    assert imported <= sys.stdlib_module_names
+
+
+def test_shell_client_keeps_the_token_off_the_command_line() -> None:
+    text = (CLIENTS / "agent.sh").read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if "$COUNTERSIGN_TOKEN" in line]
+    assert [line.strip().split()[0] for line in lines] == ["printf"]
+    assert os.access(CLIENTS / "agent.sh", os.X_OK)
