@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import logging
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from celery import current_app
+from django.conf import settings
 from kombu.exceptions import OperationalError
 
 logger = logging.getLogger(__name__)
@@ -17,7 +22,66 @@ JOB_NAMES = (WORK_JOB, SWEEP_JOB, SEAL_JOB, CANARY_JOB)
 AGENTS_QUEUE = "agents"
 CONTROL_QUEUE = "control"
 WAKE_EXPIRES_SECONDS = 60
+WAKE_SPAN_SECONDS = 0.1
 BROKER_SECONDS = 2
+
+
+class Slots:
+    """How many wake-ups are worth sending: to idle slots only, since busy ones pull on their own.
+
+    Embedded, this process knows its slots: those at work, and the wake-ups on their way. Scaled
+    out it cannot know, so a burst is cut to so many messages in a span. What is not sent here is
+    found by the slots that work, and at the latest by the sweeper.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._busy = 0
+        self._on_their_way = 0
+        self._left = 0
+        self._span_ends = 0.0
+
+    @contextmanager
+    def busy(self) -> Iterator[None]:
+        """Count one slot of this process as busy while it holds work.
+
+        A slot that looks for work counts as idle: whatever becomes ready meanwhile wakes it again.
+        """
+        with self._lock:
+            self._busy += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._busy -= 1
+
+    def hear(self) -> None:
+        """Note that a wake-up arrived."""
+        with self._lock:
+            self._on_their_way = max(self._on_their_way - 1, 0)
+
+    def forget(self) -> None:
+        """Start counting afresh: whatever was on its way may be lost."""
+        with self._lock:
+            self._on_their_way = 0
+
+    def worth_waking(self, count: int) -> int:
+        """Return how many of `count` wake-ups to send, and count them as sent."""
+        total = settings.COUNTERSIGN_CONCURRENCY
+        with self._lock:
+            if settings.REDIS_URL:
+                now = time.monotonic()
+                if now >= self._span_ends:
+                    self._left, self._span_ends = total, now + WAKE_SPAN_SECONDS
+                sent = min(count, self._left)
+                self._left -= sent
+            else:
+                sent = max(min(count, total - self._busy - self._on_their_way), 0)
+                self._on_their_way += sent
+        return sent
+
+
+slots = Slots()
 
 
 def wake_workers(count: int) -> bool:
@@ -26,7 +90,7 @@ def wake_workers(count: int) -> bool:
     A broker that is down loses nothing: the sweeper wakes again as long as rows are waiting.
     """
     try:
-        for _ in range(count):
+        for _ in range(slots.worth_waking(count)):
             current_app.send_task(
                 WORK_JOB,
                 queue=AGENTS_QUEUE,

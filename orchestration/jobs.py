@@ -11,6 +11,7 @@ from uuid import uuid4
 from celery import shared_task, signals
 from django.conf import settings
 
+from orchestration.enqueue import slots
 from orchestration.services.audit import seal_events
 from orchestration.services.health import answer_canary
 from orchestration.services.sweeping import reclaim_from_dead, sweep
@@ -53,6 +54,7 @@ def current_slot() -> Slot:
 @shared_task(name="orchestration.jobs.work_job", acks_late=True, ignore_result=True)
 def work_job() -> None:
     """Claim ready assignments and keep going until none is left or the slice ends."""
+    slots.hear()
     work_until_idle(current_slot(), slice_seconds=WORK_SLICE_SECONDS)
 
 

@@ -15,6 +15,7 @@ from django.db import connection
 
 from orchestration.models.artifacts import Artifact, ArtifactRead
 from orchestration.models.assignments import Assignment
+from orchestration.models.audit import AuditEvent, AuditSeal
 from orchestration.models.projects import Project
 from orchestration.models.reviews import Defect
 from orchestration.models.rows import datetime_parameter, execute, fetch_rows, fetch_values
@@ -36,6 +37,8 @@ PROJECT = Project._meta.db_table
 ARTIFACT = Artifact._meta.db_table
 READ = ArtifactRead._meta.db_table
 DEFECT = Defect._meta.db_table
+EVENT = AuditEvent._meta.db_table
+SEAL = AuditSeal._meta.db_table
 
 OPEN_STATES = tuple(state.value for state in TaskStatus if state not in TASK_TERMINAL)
 SLOT_STATES = tuple(sorted(state.value for state in TASK_HOLDS_SLOT))
@@ -125,6 +128,16 @@ def record_reads(task_id: int, assignment_id: int | None, at: datetime) -> None:
         f"SELECT a.id, %s, %s, %s FROM {EDGE} d JOIN {ARTIFACT} a ON a.task_id = d.requires_id "
         "WHERE d.task_id = %s ON CONFLICT DO NOTHING",
         [task_id, assignment_id, datetime_parameter(at), task_id],
+    )
+
+
+def unsealed_events(floor: int, *, limit: int) -> list[AuditEvent]:
+    """Read the oldest events above an id that have no seal yet, by id."""
+    return fetch_rows(
+        AuditEvent,
+        f"id > %s AND NOT EXISTS (SELECT 1 FROM {SEAL} s WHERE s.event_id = {EVENT}.id) "
+        "ORDER BY id LIMIT %s",
+        [floor, limit],
     )
 
 

@@ -33,33 +33,19 @@ def lock_artifacts(
     `files` holds the bytes of outputs that are paths, as they were when they were verified.
     An output whose digest equals the standing version's makes no new one.
     """
-    contents: dict[str, ArtifactContent] = {}
     standing = _standing_versions(task) if task.attempt > 1 or task.fix_round else {}
+    contents: dict[str, ArtifactContent] = {}
     rows: list[Artifact] = []
     for output in outputs:
         name = output.path or output.title
         data = files.get(output.path) if output.path else output.content.encode()
-        if data is None:
-            continue
-        digest = hashlib.sha256(data).hexdigest()
+        digest = hashlib.sha256(data or b"").hexdigest()
         version, known = standing.get(name, (0, ""))
-        if known == digest and not exception_note:
+        if data is None or (known == digest and not exception_note):
             continue
         contents[digest] = ArtifactContent(sha256=digest, size_bytes=len(data), data=data)
-        rows.append(
-            Artifact(
-                project_id=task.project_id,
-                task=task,
-                output=output,
-                name=name,
-                type=output.type,
-                version=version + 1,
-                content_id=digest,
-                size_bytes=len(data),
-                exception_note=exception_note,
-                locked_at=work.now,
-            )
-        )
+        rows.append(_version(work, task, output, name, version + 1, contents[digest]))
+        rows[-1].exception_note = exception_note
         standing[name] = (version + 1, digest)
     if rows:
         insert_rows(list(contents.values()), ignore_known=True)
@@ -74,6 +60,22 @@ def lock_artifacts(
             why=exception_note,
         )
     return rows
+
+
+def _version(
+    work: Work, task: Task, output: Output, name: str, number: int, content: ArtifactContent
+) -> Artifact:
+    return Artifact(
+        project_id=task.project_id,
+        task=task,
+        output=output,
+        name=name,
+        type=output.type,
+        version=number,
+        content_id=content.sha256,
+        size_bytes=content.size_bytes,
+        locked_at=work.now,
+    )
 
 
 def _standing_versions(task: Task) -> dict[str, tuple[int, str]]:

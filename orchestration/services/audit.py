@@ -21,10 +21,12 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from orchestration.models import AuditEvent, AuditSeal
-from orchestration.services.work import SYSTEM, unit_of_work
+from orchestration.models.rows import insert_states
+from orchestration.models.statements import unsealed_events
+from orchestration.services.work import SYSTEM, Work, unit_of_work
 
 GENESIS = "0" * 64
-BATCH = 1000
+BATCH = 200
 SEALER_LOCK = 7_240_511
 FLOOR_LOOK_SECONDS = 60.0
 SETTLED_AFTER = timedelta(minutes=15)
@@ -104,6 +106,7 @@ class _Floor:
 
 
 floor = _Floor()
+_sealing = threading.Lock()
 
 
 def _settled_id() -> int:
@@ -135,24 +138,41 @@ def _seal_batch() -> int:
     newest = AuditEvent.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
     if newest < floor.current():
         floor.reset()
-    if not _unsealed().exists():
+    if not _sealing.acquire(blocking=False):
         return 0
     try:
-        with unit_of_work(SYSTEM) as work:
-            if not _is_only_sealer():
-                return 0
-            events = list(_unsealed()[:BATCH])
-            last = AuditSeal.objects.order_by("-position").first()
-            rows = list(_links(events, last, work.now))
-            AuditSeal.objects.bulk_create(rows)
-            for project_id in {event.project_id for event in events if event.project_id}:
-                work.hint(f"audit:{project_id}", project_id)
+        if connection.vendor == "postgresql":
+            with unit_of_work(SYSTEM) as work:
+                rows, projects = _next_links() if _is_only_sealer() else ([], set())
+                _insert_seals(work, rows, projects)
+        else:
+            # Hashing happens before the writer lock is taken: the steps must not wait for it.
+            rows, projects = _next_links()
+            if rows:
+                with unit_of_work(SYSTEM) as work:
+                    _insert_seals(work, rows, projects)
     except IntegrityError:
         # Another sealer linked to the same event first; its batch stands, ours comes again.
         return 0
+    finally:
+        _sealing.release()
     # Only what is really committed moves the floor: inside an outer transaction this waits.
     transaction.on_commit(floor.advance)
     return len(rows)
+
+
+def _next_links() -> tuple[list[dict[str, Any]], set[int]]:
+    """Link the next events to the chain. Shape: seals as plain values, the projects they touch."""
+    unsealed = unsealed_events(floor.current(), limit=BATCH)
+    last = AuditSeal.objects.order_by("-position").first()
+    rows = list(_links(unsealed, last))
+    return rows, {event.project_id for event in unsealed if event.project_id is not None}
+
+
+def _insert_seals(work: Work, rows: list[dict[str, Any]], projects: set[int]) -> None:
+    insert_states(AuditSeal, [row | {"sealed_at": work.now} for row in rows])
+    for project_id in projects:
+        work.hint(f"audit:{project_id}", project_id)
 
 
 def _is_only_sealer() -> bool:
@@ -164,15 +184,18 @@ def _is_only_sealer() -> bool:
     return bool(row and row[0])
 
 
-def _links(events: list[AuditEvent], last: AuditSeal | None, now: Any) -> Iterator[AuditSeal]:
+def _links(events: list[AuditEvent], last: AuditSeal | None) -> Iterator[dict[str, Any]]:
     position = last.position if last else 0
     previous = last.hash if last else GENESIS
     for event in events:
         position += 1
         digest = event_digest(event, position, previous)
-        yield AuditSeal(
-            position=position, event=event, previous_hash=previous, hash=digest, sealed_at=now
-        )
+        yield {
+            "position": position,
+            "event_id": event.pk,
+            "previous_hash": previous,
+            "hash": digest,
+        }
         previous = digest
 
 

@@ -16,7 +16,7 @@ from orchestration.services.loop import settle_ending
 from orchestration.services.moves import move_assignment, move_task
 from orchestration.services.readiness import ready_again
 from orchestration.services.upgrade import upgrade_if_due
-from orchestration.services.work import Work
+from orchestration.services.work import Work, locked
 from orchestration.states import AssignmentStatus, DecisionKind, TaskStatus
 
 DEAD = frozenset({TaskStatus.FAILED, TaskStatus.CANCELLED, TaskStatus.FATAL})
@@ -29,8 +29,10 @@ def block_task(
     """Block a task behind others of its project; it ends the assignment (rule 16).
 
     Errors: Invalid for an unknown blocker or a cycle of blockers.
+    Locks: the blockers, after the task and in id order: one that finishes at this moment either
+    sees the task behind it, or is seen as done.
     """
-    blockers = [_blocker(task, name) for name in blocked_by]
+    blockers = _lock_blockers(task, blocked_by)
     move_assignment(work, held, AssignmentStatus.CANCELLED, why="blocked")
     task.unexpected_blockers += 1
     task.assignee = None
@@ -66,6 +68,12 @@ def ask_to_clear(work: Work, task: Task, detail: str) -> None:
             "blocked_by": [str(row) for row in task.blocked_by.all()],
         },
     )
+
+
+def _lock_blockers(task: Task, names: Sequence[str]) -> list[Task]:
+    ids = sorted({_blocker(task, name).pk for name in names})
+    rows = locked(Task.objects.select_related("project").filter(pk__in=ids)).order_by("pk")
+    return list(rows)
 
 
 def _blocker(task: Task, name: str) -> Task:

@@ -191,6 +191,22 @@ def descendant_ids(task_ids: Sequence[int]) -> list[int]:
     return found
 
 
+def lock_below(task_ids: Sequence[int]) -> list[int]:
+    """List the ids of everything below some tasks, and keep all of it from changing meanwhile.
+
+    Whatever adds, starts or finishes a step holds the lock of the planned task above it.
+    Locks: the planned tasks below, level by level; expects the tasks themselves locked.
+    """
+    found: list[int] = []
+    level = list(task_ids)
+    while level:
+        below = Task.objects.filter(parent_id__in=level)
+        planned = locked(below.filter(is_planned=True)).order_by("pk")
+        level = [row.pk for row in planned]
+        found += below.order_by("pk").values_list("pk", flat=True)
+    return found
+
+
 def is_satisfied(task: Task) -> bool:
     """Whether a step counts as finished for its dependents and its phase."""
     return task.status == TaskStatus.DONE or (

@@ -76,7 +76,7 @@ def record_executor(
     if hand_in.runs:
         add_tool_calls(work, assignment, command_calls(hand_in.runs))
     outputs = [
-        add_output(work, task, document, assignment=assignment, data=data)
+        add_output(work, task, document, assignment=assignment, data=data, is_recorded=False)
         for document, data in hand_in.outputs
     ]
     if hand_in.comment is not None:
@@ -119,7 +119,8 @@ def _review(
     task = assignment.task
     record_reads(task.pk, assignment.pk, work.now)
     move_assignment(work, assignment, AssignmentStatus.DONE)
-    move_task(work, task, TaskStatus.REVIEW)
+    handed_in = [[one.title, one.version, one.sha256] for one in outputs]
+    move_task(work, task, TaskStatus.REVIEW, facts={"outputs": handed_in})
     ready = start_review(work, task, parent, outputs)
     settle_ending(work, task)
     return ready

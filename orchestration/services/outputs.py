@@ -48,8 +48,11 @@ def add_output(
     data: bytes,
     change_note: str = "",
     is_orphan: bool = False,
+    is_recorded: bool = True,
 ) -> Output:
     """Store one output; the same path or title again makes the next version.
+
+    Without `is_recorded` the caller's own event names it, as a hand-in does.
 
     Locks: expects the task's row locked.
     """
@@ -75,6 +78,8 @@ def add_output(
         created_at=work.now,
     )
     insert_rows([output])
+    if not is_recorded:
+        return output
     work.record(
         "output.added",
         subject=f"output:{output.pk}",
@@ -103,8 +108,11 @@ def add_comment(
     author: str,
     agent: Agent | None = None,
     assignment: Assignment | None = None,
+    is_recorded: bool = True,
 ) -> Comment:
     """Store one comment; a hand-off is checked first.
+
+    Without `is_recorded` the caller's own event tells of it, as a hand-in does.
 
     Errors: Invalid for a hand-off that is too long (with its length) or not schema-valid.
     """
@@ -121,6 +129,8 @@ def add_comment(
         created_at=work.now,
     )
     insert_rows([comment])
+    if not is_recorded:
+        return comment
     work.record(
         f"comment.{document.comment_type}",
         subject=f"comment:{comment.pk}",

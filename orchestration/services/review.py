@@ -29,6 +29,7 @@ from orchestration.services.outputs import newest_outputs
 from orchestration.services.verification import (
     Evidence,
     failed_early,
+    layer_facts,
     record_layers,
     step_layers,
 )
@@ -81,8 +82,9 @@ def judge(
         return []
     found = found_defects(task, evidence)
     return record_review(
-        work, task, parent, outputs, evidence, found=found, backend="rules", low_defects="accept"
-    )
+        work, task, parent, outputs, evidence,
+        found=found, backend="rules", low_defects="accept", layers=layer_facts(layers),
+    )  # fmt: skip
 
 
 def redo(work: Work, task: Task, findings: Sequence[str]) -> list[Assignment]:
@@ -111,6 +113,7 @@ def record_review(
     backend: str,
     low_defects: str,
     agent_id: int | None = None,
+    layers: Sequence[Sequence[str]] = (),
 ) -> list[Assignment]:
     """Store one QA verdict, settle earlier fixes, open new defects, and take the next step.
 
@@ -135,7 +138,12 @@ def record_review(
         subject=f"review:{review.pk}",
         project_id=task.project_id,
         task_id=task.pk,
-        after={"backend": backend, "defects": len(found), "fix_round": task.fix_round},
+        after={
+            "backend": backend,
+            "defects": len(found),
+            "fix_round": task.fix_round,
+            "layers": list(layers),
+        },
     )
     if found or task.fix_round:
         standing = settle_fixed(work, task, found, refusal=evidence.refusal)

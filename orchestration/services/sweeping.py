@@ -13,6 +13,7 @@ from django.conf import settings
 from django.db.models import F, Q
 from django.utils import timezone
 
+from orchestration.enqueue import slots, wake_workers
 from orchestration.errors import CountersignError
 from orchestration.models import Assignment, Decision, Project, Task
 from orchestration.runner.processes import is_local_token, kill_group
@@ -284,8 +285,8 @@ def wake_for_queued_work() -> int:
     )
     waiting = rows[: settings.COUNTERSIGN_CONCURRENCY].count()
     if waiting:
-        with unit_of_work(SYSTEM) as work:
-            work.wake(waiting)
+        slots.forget()
+        wake_workers(waiting)
     return waiting
 
 

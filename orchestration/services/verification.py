@@ -120,15 +120,13 @@ def report_layers(task: Task) -> list[Layer]:
 def record_layers(
     work: Work, task: Task, layers: Sequence[Layer], output: Output | None = None
 ) -> None:
-    """Store the outcome of the layers, one row each, and one event for all."""
+    """Store the outcome of the layers, one row each; the event of the review names them."""
     insert_rows([_row(work, task, layer, output) for layer in layers])
-    work.record(
-        "verification.recorded",
-        subject=f"task:{task.pk}",
-        project_id=task.project_id,
-        task_id=task.pk,
-        after={"layers": [[layer.layer, layer.outcome.value] for layer in layers]},
-    )
+
+
+def layer_facts(layers: Sequence[Layer]) -> list[list[str]]:
+    """Shape the layers for an event: name and outcome of each."""
+    return [[layer.layer, layer.outcome.value] for layer in layers]
 
 
 def _row(work: Work, task: Task, layer: Layer, output: Output | None) -> Verification:

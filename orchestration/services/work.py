@@ -30,7 +30,7 @@ COMMITTED = 0
 class Actor:
     """Who acts.
 
-    Shape: `name` is `system`, `agent:NAME`, `human:USERNAME`, `operator:NAME` (whoever ran a
+    Shape: `name` is `system`, `agent:NAME`, `human:USERNAME`, `operator:NAME` (who ran a
     command on the machine, by the system's user name) or `policy:ID`. `record_id` is the
     IdempotencyRecord of the request, marked by the first commit it causes.
     """

@@ -10,9 +10,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from django.conf import settings
+
 from orchestration.contracts.results import CommentInput, OutputInput
+from orchestration.enqueue import slots
 from orchestration.models import Assignment, Task
 from orchestration.seats.base import SeatJob
 from orchestration.seats.registry import backends, worker_backends
@@ -31,13 +35,27 @@ from orchestration.states import AssignmentStatus, CommentType, ProjectStatus, S
 logger = logging.getLogger(__name__)
 
 
+@dataclass(slots=True)
+class Shift:
+    """One slot at work. `held_back` counts wake-ups not sent yet because the slot is soon back.
+
+    A slot that goes on with instant work wakes nobody in this process: it is back before another
+    thread would have arrived, and two would only take turns on one writer.
+    """
+
+    slot: Slot
+    ends: float
+    held_back: int = 0
+
+
 def work_until_idle(slot: Slot, *, slice_seconds: float, project_id: int | None = None) -> int:
     """Work off what is queued for our own backends. Return how many assignments ended here."""
-    ends = time.monotonic() + slice_seconds
+    shift = Shift(slot, time.monotonic() + slice_seconds)
     count = 0
     held = claim_one(slot, project_id=project_id)
     while held is not None:
-        held = perform_and_record(held, slot, take_next=time.monotonic() < ends)
+        with slots.busy():
+            held = perform_and_record(held, shift)
         count += 1
     return count
 
@@ -58,7 +76,7 @@ def begin(work: Work, held: Assignment) -> None:
         start_work(work, held.task)
 
 
-def perform_and_record(held: Assignment, slot: Slot, *, take_next: bool) -> Assignment | None:
+def perform_and_record(held: Assignment, shift: Shift) -> Assignment | None:
     """Do one leased assignment and record it. Return the next one taken with it, or None."""
     link = WorkerLink(held)
     try:
@@ -73,7 +91,7 @@ def perform_and_record(held: Assignment, slot: Slot, *, take_next: bool) -> Assi
     if result is None:
         give_back(held, why=link.stop_reason or "stopped", is_transient=False)
         return None
-    return record(held, held.token, result, slot, take_next=take_next)
+    return record(held, held.token, result, shift)
 
 
 def perform(held: Assignment, link: WorkerLink) -> WorkerResult | None:
@@ -122,11 +140,10 @@ def _evidence(document: Mapping[str, Any]) -> Evidence:
 
 
 @retry_on_deadlock
-def record(
-    held: Assignment, token: int, result: WorkerResult, slot: Slot, *, take_next: bool
-) -> Assignment | None:
+def record(held: Assignment, token: int, result: WorkerResult, shift: Shift) -> Assignment | None:
     """Record a result if the lease is still ours, and take a successor in the same transaction."""
-    with unit_of_work(SYSTEM, slot=slot if take_next else None) as work:
+    take_next = time.monotonic() < shift.ends
+    with unit_of_work(SYSTEM, slot=shift.slot if take_next else None) as work:
         row = relock_for_result(held)
         if not _is_ours(row, token):
             logger.warning("result of assignment %s came under an old token", held.pk)
@@ -136,10 +153,22 @@ def record(
         if not take_next:
             work.wake()
             return None
-        following = work.taken or take(work, slot, ready, row.task)
+        following = work.taken or take(work, shift.slot, ready, row.task)
         if following is not None:
             begin(work, following)
+            hold_back(work, following, shift)
     return following
+
+
+def hold_back(work: Work, following: Assignment, shift: Shift) -> None:
+    """Keep wake-ups back while this slot goes on with instant work; send them before other work."""
+    job = SeatJob(Seat(following.seat), following.task, following, following.input)
+    if backends()[following.backend].is_instant(job) and not settings.REDIS_URL:
+        shift.held_back += work.wakes
+        work.wakes = 0
+    else:
+        work.wake(shift.held_back)
+        shift.held_back = 0
 
 
 def _is_ours(row: Assignment, token: int) -> bool:

@@ -1,0 +1,175 @@
+"""Measure everything the benchmark table names, print it, and write docs/benchmarks.md.
+
+`make bench` runs all of it; `python -m tests.bench W1 S0` only some. Medians of 3.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+os.environ["COUNTERSIGN_DATA_DIR"] = tempfile.mkdtemp(prefix="countersign-bench-")
+
+import celery
+import django
+import psycopg
+import redis as redis_library
+
+from tests.bench import bare_celery, workloads
+from tests.bench.bare_celery import bare_workers
+from tests.bench.installation import Installation, embedded, quantile, scaled_out
+from tests.services_up import RedisServer
+
+REPEATS = 3
+Row = tuple[str, str, str]
+
+
+def of_three(measure: Callable[[], float]) -> float:
+    """Measure three times; the median."""
+    return statistics.median(measure() for _ in range(REPEATS))
+
+
+def words(values: Sequence[float], unit: str = "ms") -> str:
+    """Say p50 and p95."""
+    return f"p50 {quantile(values, 0.5):.1f}, p95 {quantile(values, 0.95):.1f} {unit}"
+
+
+def measure_embedded(folder: Path, wanted: set[str]) -> list[Row]:
+    """Everything that runs in the one process."""
+    rows: list[Row] = []
+    with embedded(folder) as place:
+        time.sleep(5)
+        idle = place.resident_megabytes()
+        if "W1" in wanted:
+            small = of_three(lambda: workloads.run_plan(place, 10, 100))
+            rows.append(("W1 embedded, 1,000 steps", f"{small:.2f} ms a step", "≤ 3"))
+        if "W2" in wanted:
+            gaps = [gap for _ in range(REPEATS) for gap in workloads.chain_gaps(place)]
+            rows.append(("W2 embedded, chain of 200", words(gaps), "p50 ≤ 3, p95 ≤ 10"))
+        if "W3" in wanted:
+            took = of_three(lambda: workloads.many_runs(place))
+            rows.append(("W3 embedded, 200 runs of 5", f"{took:.2f} s", ""))
+        if "W4" in wanted:
+            late = [one for _ in range(REPEATS) for one in workloads.decision_latencies(place)]
+            rows.append(("W4 embedded, verdict to next step", words(late), "p50 ≤ 10, p95 ≤ 25"))
+        if "W6" in wanted:
+            rows += hint_rows(place)
+        if "memory" in wanted:
+            before = place.resident_megabytes()
+            large = workloads.run_plan(place, 100, 100)
+            rows.append(("W1 embedded, 10,000 steps", f"{large:.2f} ms a step", "≤ 1.2 × 1,000"))
+            grown = place.resident_megabytes() - before
+            rows.append(("memory idle", f"{idle:.0f} MB", "≤ 180"))
+            rows.append(("memory more after 10,000 steps", f"{grown:.0f} MB", "≤ 60"))
+    return rows
+
+
+def hint_rows(place: Installation) -> list[Row]:
+    """W6 on one installation."""
+    late, missing = workloads.hint_latencies(place)
+    goal = "first of a burst p95 ≤ 25"
+    return [
+        ("W6 200 sockets, comment sent to hint", words(late), goal),
+        ("W6 hints missing", str(missing), "0"),
+    ]
+
+
+def measure_scaled_out(folder: Path, wanted: set[str]) -> list[Row]:
+    """PostgreSQL and Redis with two workers, beside bare Celery in the same run."""
+    rows: list[Row] = []
+    with scaled_out(folder) as place:
+        if "W1" in wanted:
+            ours = of_three(lambda: workloads.run_plan(place, 10, 100))
+            rows.append(("W1 PostgreSQL + Redis, 2 workers", f"{ours:.2f} ms a step", ""))
+        if "W2" in wanted:
+            gaps = [gap for _ in range(REPEATS) for gap in workloads.chain_gaps(place)]
+            rows.append(("W2 PostgreSQL + Redis", words(gaps), "p50 ≤ 10, p95 ≤ 30"))
+        if "W3" in wanted:
+            took = of_three(lambda: workloads.many_runs(place))
+            rows.append(("W3 PostgreSQL + Redis, 200 runs of 5", f"{took:.2f} s", ""))
+        if "W4" in wanted:
+            late = [one for _ in range(REPEATS) for one in workloads.decision_latencies(place)]
+            rows.append(("W4 PostgreSQL + Redis", words(late), "p50 ≤ 20, p95 ≤ 40"))
+    if {"W1", "W3"} & wanted:
+        rows += bare_rows(wanted)
+    return rows
+
+
+def bare_rows(wanted: set[str]) -> list[Row]:
+    """The yardstick: the same shapes on Celery and Redis alone."""
+    rows: list[Row] = []
+    with RedisServer() as server:
+        bare_celery.use(server.url)
+        with bare_workers(server.url):
+            bare_celery.run_chains(5, 2)
+            if "W1" in wanted:
+                dag = of_three(lambda: bare_celery.run_dag(10, 100))
+                rows.append(("W1 bare Celery + Redis, 2 workers", f"{dag:.2f} ms a step", ""))
+            if "W3" in wanted:
+                chains = of_three(lambda: bare_celery.run_chains(200, 5))
+                rows.append(("W3 bare Celery chains", f"{chains:.2f} s", "ours ≤ 2 ×"))
+    return rows
+
+
+def prefilter_rows() -> list[Row]:
+    """S0 alone, in this process."""
+    big, small = workloads.prefilter_speed()
+    return [
+        ("S0 one message of 1 MB", f"{big:.0f} ms", "< 150"),
+        ("S0 200 characters, p99", f"{small:.0f} µs", "< 50"),
+    ]
+
+
+def report(rows: Sequence[Row]) -> str:
+    """The page, with the machine and the versions it was measured on."""
+    versions = (
+        f"Python {platform.python_version()}, Django {django.__version__}, "
+        f"Celery {celery.__version__}, psycopg {psycopg.__version__}, "
+        f"redis {redis_library.__version__}"
+    )
+    lines = [
+        "# Benchmarks",
+        "",
+        "Written by `make bench`; medians of 3 runs where it says ms a step or s. Absolute figures",
+        "belong to the machine below; compare the rows of one run with each other.",
+        "",
+        f"{time.strftime('%Y-%m-%d')}, {platform.system()} {platform.machine()}, "
+        f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the end. {versions}.",
+        "",
+        "| work | measured | goal |",
+        "| --- | --- | --- |",
+        *(f"| {work} | {figure} | {goal} |" for work, figure, goal in rows),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run what is asked for; all of it writes the page."""
+    everything = {"S0", "W1", "W2", "W3", "W4", "W6", "memory"}
+    wanted = set(arguments) or everything
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory(prefix="countersign-bench-") as folder:
+        if "S0" in wanted:
+            rows += prefilter_rows()
+        if wanted & {"W1", "W2", "W3", "W4", "W6", "memory"}:
+            rows += measure_embedded(Path(folder), wanted)
+        if wanted & {"W1", "W2", "W3", "W4"}:
+            rows += measure_scaled_out(Path(folder), wanted)
+    page = report(rows)
+    sys.stdout.write(page)
+    if wanted == everything:
+        (ROOT / "docs" / "benchmarks.md").write_text(page)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

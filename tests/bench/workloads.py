@@ -1,0 +1,205 @@
+"""The workloads of the benchmark table, each a function that returns figures.
+
+Units are in the names of what they return; every figure comes from one run of the real thing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import statistics
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any
+
+import httpx
+from websockets.asyncio.client import connect
+
+from orchestration.policy import DEFAULT_POLICY
+from orchestration.rules.prefilter import prefilter
+from tests.bench.installation import Installation, layered_plan, moments, quantile
+
+WIDE_OPEN = {"limits": {"parallel_children": 1000, "concurrent_roots": 1000, "children": 100000}}
+
+
+def run_plan(installation: Installation, layers: int, width: int) -> float:
+    """W1: one blueprint from the POST to the last lock. Units: milliseconds a step."""
+    project = installation.new_project()
+    plan = layered_plan(layers, width)
+    began = time.monotonic()
+    installation.post(
+        f"projects/{project}/tasks", {"title": "W1", "description": "W1", "plan": plan}
+    )
+    installation.wait_for_done(project)
+    return (time.monotonic() - began) * 1000 / (layers * width)
+
+
+def chain_gaps(installation: Installation, length: int = 200) -> list[float]:
+    """W2: from the end of one instant step to the start of the next. Units: milliseconds."""
+    project = installation.new_project()
+    plan = layered_plan(length, 1)
+    installation.post(
+        f"projects/{project}/tasks", {"title": "W2", "description": "W2", "plan": plan}
+    )
+    installation.wait_for_done(project)
+    seen = moments(installation, project)
+    ordered = [seen[f"{layer}-0"] for layer in range(length)]
+    return [(following[0] - before[1]) / 1e6 for before, following in pairwise(ordered)]
+
+
+def many_runs(installation: Installation, runs: int = 200, length: int = 5) -> float:
+    """W3: many small runs at once, from the first POST to the last end. Units: seconds."""
+    project = installation.new_project(WIDE_OPEN)
+    plan = layered_plan(length, 1)
+
+    def submit(number: int) -> None:
+        body = {"title": f"run {number}", "description": f"run {number}", "plan": plan}
+        installation.post(f"projects/{project}/tasks", body)
+
+    began = time.monotonic()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(submit, range(runs)))
+    installation.wait_for_done(project)
+    return time.monotonic() - began
+
+
+def decision_latencies(installation: Installation, count: int = 40) -> list[float]:
+    """W4: from sending Sir's verdict to the start of the step behind it. Units: milliseconds."""
+    project = installation.new_project({**WIDE_OPEN, "commands": {"allow": ["false"]}})
+    steps: list[dict[str, Any]] = []
+    for number in range(count):
+        failing = {"severity": "medium", "fix": {"description": "none needed"}}
+        steps.append(
+            {"id": f"ask{number}", "action": "ask", "run": ["false"], "on_failure": failing}
+        )
+        steps.append(
+            {
+                "id": f"then{number}", "action": "go on", "delegate": False,
+                "depends_on": [f"ask{number}"],
+            }
+        )  # fmt: skip
+    body = {"title": "W4", "description": "W4", "plan": {"summary": "W4", "steps": steps}}
+    installation.post(f"projects/{project}/tasks", body)
+    waiting = _open_decisions(installation, project, count)
+    sent: dict[str, int] = {}
+    for decision in waiting:
+        # The step's key is in what is asked: "Have step ask7 fixed?".
+        key = decision["question"].split("step ask")[1].split(" ")[0].rstrip("?")
+        verdict = {
+            "verdict": "accept_as_is", "reason": "bench",
+            "version": decision["version"], "digest": decision["digest"],
+        }  # fmt: skip
+        sent[f"then{key}"] = time.monotonic_ns()
+        installation.post(f"decisions/{decision['id']}/decide", verdict)
+    installation.wait_for_done(project)
+    seen = moments(installation, project)
+    return [(seen[key][0] - at) / 1e6 for key, at in sent.items()]
+
+
+def _open_decisions(installation: Installation, project: str, count: int) -> list[dict[str, Any]]:
+    ends = time.monotonic() + 120
+    while time.monotonic() < ends:
+        found: list[dict[str, Any]] = []
+        page: str | None = f"api/decisions/?project={project}&status=open&page_size=100"
+        while page:
+            answer = installation.http.get(page).json()
+            found += answer["results"]
+            page = answer["next"]
+        if len(found) >= count:
+            return found
+        time.sleep(0.1)
+    raise RuntimeError("the decisions of W4 did not open")
+
+
+def hint_latencies(
+    installation: Installation, sockets: int = 200, events: int = 250, rate: float = 50.0
+) -> tuple[list[float], int]:
+    """W6: from sending a comment to its hint on every socket. Units: milliseconds; missing hints.
+
+    The comments go to as many tasks, so that each is the first of its burst. The time of the
+    request itself is in it.
+    """
+    project = installation.new_project()
+    rows = [
+        installation.post(f"projects/{project}/tasks", {"title": f"打开{n}", "route": "direct"})
+        for n in range(events)
+    ]
+    cookie = _session_cookie(installation)
+    return asyncio.run(_watch(installation, project, rows, cookie, sockets, rate))
+
+
+def _session_cookie(installation: Installation) -> str:
+    with httpx.Client(base_url=installation.url, follow_redirects=True) as browser:
+        page = browser.get("accounts/login/")
+        token = page.text.split('name="csrfmiddlewaretoken" value="')[1].split('"')[0]
+        form = {"username": "sir", "password": "bench-sir-9", "csrfmiddlewaretoken": token}
+        browser.post("accounts/login/", data=form, headers={"Referer": installation.url})
+        return "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
+
+
+async def _watch(
+    installation: Installation,
+    project: str,
+    rows: list[dict[str, Any]],
+    cookie: str,
+    sockets: int,
+    rate: float,
+) -> tuple[list[float], int]:
+    url = installation.url.replace("http://", "ws://") + f"ws/live/?project={project}"
+    headers = {"Cookie": cookie, "Origin": installation.url.rstrip("/")}
+    came: list[dict[str, int]] = []
+    connections = [
+        await connect(url, additional_headers=headers, max_queue=None) for _ in range(sockets)
+    ]
+
+    async def listen(connection: Any) -> None:
+        mine: dict[str, int] = {}
+        came.append(mine)
+        async for text in connection:
+            for hint in _hints(json.loads(text)):
+                mine.setdefault(hint, time.monotonic_ns())
+
+    listeners = [asyncio.create_task(listen(one)) for one in connections]
+    sent: dict[str, int] = {}
+    headers = dict(installation.http.headers)
+    async with httpx.AsyncClient(base_url=installation.url, headers=headers, timeout=60) as client:
+        posts = []
+        for row in rows:
+            path = f"api/projects/{project}/tasks/{row['id']}/comments"
+            sent[f"task:{row['id']}"] = time.monotonic_ns()
+            posts.append(asyncio.create_task(client.post(path, json={"body": "hello"})))
+            await asyncio.sleep(1 / rate)
+        await asyncio.gather(*posts)
+    await asyncio.sleep(1)
+    for listener in listeners:
+        listener.cancel()
+    for connection in connections:
+        await connection.close()
+    late = [
+        (mine[topic] - at) / 1e6 for mine in came for topic, at in sent.items() if topic in mine
+    ]
+    missing = sum(topic not in mine for mine in came for topic in sent)
+    return late, missing
+
+
+def _hints(message: dict[str, Any]) -> list[str]:
+    return [one["topic"] for one in message.get("hints", [message]) if "topic" in one]
+
+
+def prefilter_speed() -> tuple[float, float]:
+    """S0: one message of 1 MB, and 200 characters. Units: milliseconds; microseconds at p99."""
+    large = ("请看一下这份说明，没有什么特别的。" * 30_000).encode()[:1_000_000]
+    text = large.decode("utf-8", "ignore")
+    big = statistics.median(_timed(lambda: prefilter(text, DEFAULT_POLICY)) for _ in range(3))
+    short = ("帮我看看昨天的日志里有没有报错" * 20)[:200]
+    prefilter(short, DEFAULT_POLICY)
+    small = [_timed(lambda: prefilter(short, DEFAULT_POLICY)) for _ in range(5000)]
+    return big * 1000, quantile(small, 0.99) * 1e6
+
+
+def _timed(work: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    work()
+    return time.perf_counter() - began
