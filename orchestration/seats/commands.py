@@ -52,12 +52,15 @@ def refusal_of(task: Task, commands: Sequence[Mapping[str, Any]]) -> str:
 
 
 def has_agent_code(task: Task) -> bool:
-    """Whether an agent handed anything in, anywhere in this task's tree."""
+    """Whether an agent put anything into the workspace, anywhere in this task's tree.
+
+    A fix that an agent only proposed does not count: what is applied then is what Sir signed.
+    """
     rows = Assignment.objects.filter(
         seat__in=[Seat.EXECUTOR.value, Seat.FIXER.value],
         status=AssignmentStatus.DONE.value,
         agent__isnull=False,
-    )
+    ).exclude(seat=Seat.FIXER.value, input__mode="propose")
     return rows.filter(task__root_id=task.lineage_root_id).exists() or (
         rows.filter(task_id=task.lineage_root_id).exists()
     )

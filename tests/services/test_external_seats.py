@@ -203,3 +203,27 @@ def test_progress_beyond_twice_the_estimate_rescores() -> None:
     assert task.estimated_steps == 2
     assert task.actual_steps == 5
     assert task.assessments.filter(stage="S1", trigger__contains="steps").exists()
+
+
+def test_a_proposal_that_sir_signed_is_applied_and_checked_by_us() -> None:
+    project = new_project()
+    fix = {"description": "first idea", "commands": ["touch a"]}
+    root = submit_plan(
+        project,
+        step("1", run=["ls b"], on_failure={"severity": "medium", "fix": fix}),
+        step("2", after=["1"]),
+    )
+    drive(project)
+    decide(open_decision_of(project), "request_changes", reason="make b, not a")
+    patch = "--- /dev/null\n+++ b/b\n@@ -0,0 +1 @@\n+made\n"
+    proposal = {"description": "second idea", "patch": patch}
+    answer(
+        child(root, "1"),
+        "fixer",
+        new_agent("mender"),
+        {"status": "review", "proposed_fix": proposal},
+    )
+    decide(open_decision_of(project), "approve")
+    drive(project)
+    assert child(root, "1").defects.get().status == "verified"
+    assert fresh(root).status == TaskStatus.DONE
