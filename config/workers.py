@@ -23,6 +23,7 @@ from celery.exceptions import CPendingDeprecationWarning, SecurityWarning
 from celery.worker import state
 from celery.worker.consumer import Consumer
 from django.conf import settings
+from django.db import connections
 
 from config.celery import make_app
 from config.memory_broker import wake_readers
@@ -111,6 +112,8 @@ class QueueWorker(threading.Thread):
             if not self.is_stopping.is_set():
                 logger.error("worker ended, starting another", extra={"queue": self.queue})
                 self.is_stopping.wait(RESTART_SECONDS)
+        # What the start of a worker asked the database was asked in this thread.
+        connections.close_all()
 
     def _build(self) -> Any:
         # `app.Worker(pool="threads")` is the form that honours the pool; WorkController(pool_cls=)
