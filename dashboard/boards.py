@@ -13,15 +13,15 @@ from django.utils import timezone
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
-from dashboard.charts import Band, Gantt, GanttRow, GraphNode, MasterRow, Stage
-from dashboard.clock import long_age, short_age
-from dashboard.drawings import Link, Span, lay_out, make_axis
+from dashboard.charts import Band, GraphNode, MasterRow, Stage
+from dashboard.clock import short_age
+from dashboard.drawings import Link, lay_out
 from dashboard.places import address, task_url, with_query
 from dashboard.presenters import not_ready_words, task_label
 from dashboard.vocabulary import WAITING, WAITING_FOR_AGENT, Label, Role
 from orchestration.models import Project, Task
 from orchestration.selectors.board import MasterTask, Running, Traffic, WorkLeft
-from orchestration.selectors.graph import PhaseSteps, Step, StepEdge, StepGraph, StepTimes
+from orchestration.selectors.graph import PhaseSteps, Step, StepEdge, StepGraph
 from orchestration.selectors.tasks import not_ready_reason
 from orchestration.states import NotReadyReason, ProjectStatus, Seat, TaskStatus
 
@@ -167,8 +167,8 @@ def make_bands(graph: StepGraph, project: Project, *, current: int | None) -> li
     for edge in graph.edges:
         targets.setdefault(edge.source, []).append(edge.target)
         sources.setdefault(edge.target, []).append(edge.source)
-    first = graph.steps[0].task.pk if graph.steps else None
-    chosen = current if any(one.task.pk == current for one in graph.steps) else first
+    known = {one.task.pk for one in graph.steps}
+    chosen = current if current in known else _most_wanted(graph.steps)
     bands = []
     for phase in graph.phases:
         if not phase.is_read:
@@ -194,6 +194,14 @@ def make_bands(graph: StepGraph, project: Project, *, current: int | None) -> li
             )
         )  # fmt: skip
     return bands
+
+
+def _most_wanted(steps: Sequence[Step]) -> int | None:
+    """The step to look at first: one that waits for Sir, else one at work, else the first."""
+    ranked = sorted(
+        steps, key=lambda one: (not one.waits_for_sir, one.task.status not in (T.WORKING, T.REVIEW))
+    )
+    return ranked[0].task.pk if ranked else None
 
 
 def _phase_word(phase: PhaseSteps) -> str:
@@ -338,39 +346,11 @@ def make_step_lines(graph: StepGraph, project: Project) -> list[StepLine]:
             url=task_url(step.task, project),
             phase=step.task.phase,
             label=step_label(step),
-            fact=step_fact(step),
+            fact="" if step.needs else step_fact(step),
             needs=", ".join(needs.get(step.task.step_key, ())),
         )
         for step in graph.steps
     ]
-
-
-# --- Timeline -------------------------------------------------------------------------------------
-
-
-def make_gantt(rows: Sequence[StepTimes], now: datetime) -> Gantt | None:
-    """The timeline on one axis, or None while nothing has started."""
-    spans = [
-        [Span(one.look, one.start, one.end, _span_words(one.look, one.start, one.end, now))
-         for one in row.stretches]
-        for row in rows
-    ]  # fmt: skip
-    if not rows:
-        return None
-    axis = make_axis([span for held in spans for span in held], now)
-    drawn = []
-    for row, held in zip(rows, spans, strict=True):
-        words = ngettext("%(n)s stretch", "%(n)s stretches", len(held)) % {"n": len(held)}
-        bars = [axis.bar(span) for span in held]
-        drawn.append(GanttRow(row.step_key, row.title, bars, f"{row.step_key}: {words}"))
-    summary = ngettext("Timeline of %(n)s step", "Timeline of %(n)s steps", len(rows))
-    return Gantt(axis, drawn, summary % {"n": len(rows)})
-
-
-def _span_words(look: str, start: datetime, end: datetime, now: datetime) -> str:
-    if look != "waiting" or end < now:
-        return ""
-    return gettext("waiting for you %(time)s") % {"time": long_age((end - start).total_seconds())}
 
 
 def may_pause(project: Project) -> bool:

@@ -53,6 +53,7 @@ class Impact:
     more: str = ""
     more_url: str = ""
     note: str = ""
+    phases: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from django.contrib.auth.models import User
 from django.http import HttpRequest
 from django.utils.functional import SimpleLazyObject
 
@@ -46,7 +47,7 @@ def _navigation(request: HttpRequest) -> Navigation | None:
     return make_navigation(
         inbox_count=open_count(),
         projects=[_link(one, slug) for one in projects[:IN_SIDEBAR]],
-        user_name=cast(str, user.get_username()),
+        user_name=cast(User, user).get_short_name() or user.get_username(),
         active="" if slug else _section(page),
     )
 

@@ -18,6 +18,7 @@ from django.utils.translation import gettext_lazy as _
 from dashboard.cards import closed_card, make_dock
 from dashboard.charts import Impact
 from dashboard.clock import clock_text, long_age
+from dashboard.costs import cost_words
 from dashboard.evidence import EvidenceView, FixView, evidence_view, fix_view, rounds_of
 from dashboard.impacts import impact_of_decision
 from dashboard.inbox_rows import closing_words, kind_words, round_words, row_title
@@ -26,9 +27,10 @@ from dashboard.presenters import decision_label, severity_label
 from dashboard.shapes import ClosedCard, Dock, DockField, Round
 from dashboard.verdicts import KINDS
 from dashboard.vocabulary import Label
-from orchestration.models import Decision
+from orchestration.models import Decision, Task
 from orchestration.selectors.inbox import successor_of
-from orchestration.states import DecisionKind, DecisionStatus
+from orchestration.selectors.overview import cost_of
+from orchestration.states import DecisionKind, DecisionStatus, Seat
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrPromise
@@ -128,9 +130,9 @@ def make_card(decision: Decision, *, blocks: int, is_page: bool) -> Card:
         attempts=_attempts(decision),
     )
     if is_page:
-        card.waits = _waits(decision, blocks)
-        card.about = _about(decision)
         card.impact = impact_of_decision(decision)
+        card.waits = _waits(decision, blocks, card.impact)
+        card.about = _about(decision)
         if defect is not None and kind is K.MEDIUM_DEFECT:
             card.rounds = rounds_of(decision, defect)
     return card
@@ -174,7 +176,10 @@ def question_words(decision: Decision) -> str:
 
 def _description(decision: Decision) -> str:
     content = decision.content
-    parts = [content.get("description"), content.get("detail"), content.get("amended")]
+    description = content.get("description")
+    if description == (content.get("fix") or {}).get("description"):
+        description = ""  # said beside the fix, once is enough
+    parts = [description, content.get("detail"), content.get("amended")]
     text = "\n\n".join(str(one) for one in parts if one)
     return "" if text == decision.title else text
 
@@ -206,8 +211,10 @@ def _attempts(decision: Decision) -> Sequence[Mapping[str, Any]]:
 # --- The rail -------------------------------------------------------------------------------------
 
 
-def _waits(decision: Decision, blocks: int) -> list[Fact]:
+def _waits(decision: Decision, blocks: int, impact: Impact | None) -> list[Fact]:
     words = ngettext("%(n)s task", "%(n)s tasks", blocks) % {"n": blocks}
+    if impact is not None and impact.phases > 1:
+        words = gettext("%(tasks)s in %(n)s phases") % {"tasks": words, "n": impact.phases}
     facts = [Fact(_("Blocks"), words if blocks else gettext("nothing"), is_strong=bool(blocks))]
     if decision.status == DecisionStatus.OPEN:
         age = (timezone.now() - decision.created_at).total_seconds()
@@ -238,7 +245,22 @@ def _about(decision: Decision) -> list[Fact]:
         facts.append(Fact(_("Raised by"), gettext("rules") if by == "rules" else by))
     if decision.content.get("asked_by"):
         facts.append(Fact(_("Asked by"), str(decision.content["asked_by"])))
-    return facts
+    return facts + (_work_facts(task) if task is not None else [])
+
+
+def _work_facts(task: Task) -> list[Fact]:
+    """Who fixes, what was handed in, and what it cost so far."""
+    facts = []
+    fixer = task.assignments.filter(seat=Seat.FIXER.value).select_related("agent").last()
+    if fixer is not None:
+        name = fixer.agent.name if fixer.agent is not None else fixer.backend
+        facts.append(Fact(_("Fixer"), name))
+    output = task.outputs.filter(is_orphan=False).exclude(path="").last()
+    if output is not None:
+        name = output.path.rpartition("/")[2]
+        facts.append(Fact(_("Artifact"), "", key=f"{name} v{output.version}"))
+    cost = cost_words(cost_of(task.assignments.all()))
+    return [*facts, Fact(_("Cost so far"), cost)] if cost else facts
 
 
 # --- The dock -------------------------------------------------------------------------------------

@@ -126,14 +126,19 @@ def rounds_of(decision: Decision, defect: Defect) -> list[Round]:
     rows.append(
         Round(
             word=gettext("Fix round %(n)s") % {"n": decision.content.get("round", 1)},
-            tried=str(fix.get("description") or "") or gettext("no fix proposed"),
+            tried=plain_words(str(fix.get("description") or "")) or gettext("no fix proposed"),
             outcome=WAITING,
-            evidence_note=gettext("before the fix") if fix else "",
+            evidence_note=_exit_words(defect.evidence.get("exit_code")),
             at=decision.created_at,
             is_current=True,
         )
     )
     return rows
+
+
+def plain_words(text: str) -> str:
+    """Markdown as one line of plain words, for a table's cell."""
+    return " ".join(text.replace("`", "").replace("**", "").split())
 
 
 def _earlier(one: Mapping[str, Any]) -> Round:
@@ -144,7 +149,7 @@ def _earlier(one: Mapping[str, Any]) -> Round:
         "not_applied": gettext("Could not be applied"),
         "changes_requested": gettext("You asked for changes"),
     }
-    tried = str(one.get("tried", ""))
+    tried = plain_words(str(one.get("tried", "")))
     if outcome == "changes_requested":
         tried = f"“{tried}”"
     return Round(

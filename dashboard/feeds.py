@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext
 
 from dashboard.places import board_url, task_key, task_url
 from dashboard.verdicts import KINDS
@@ -67,7 +68,8 @@ def _line(event: AuditEvent) -> FeedLine:
             key = f"{key} / {task.step_key}"
         detail, url = task.title, task_url(task, project)
     if event.kind == "blueprint.locked":
-        detail = str(_("%(n)s steps")) % {"n": facts.get("steps", "?")}
+        n = int(facts.get("steps") or 0)
+        detail = ngettext("%(n)s step", "%(n)s steps", n) % {"n": n}
     text = str(words) % {
         "key": key,
         "kind": facts.get("kind", ""),

@@ -41,6 +41,7 @@ def impact_of_decision(decision: Decision) -> Impact | None:
         items=items[:LISTED],
         more=_more(rest),
         more_url=address("board", decision.project.slug, task=task.lineage_root_id, view="table"),
+        phases=len({one.phase for one in waiting}),
     )
 
 

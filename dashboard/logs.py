@@ -59,28 +59,34 @@ class _Facts(dict[str, Any]):
         return ""
 
 
-def make_log_lines(rows: Sequence[LogRow]) -> list[LogLine]:
-    """Turn rows of the log into lines in the reader's language; output stays as it is."""
-    return [_line(row) for row in rows]
+def make_log_lines(rows: Sequence[LogRow], *, shown_root: int | None) -> list[LogLine]:
+    """Turn rows of the log into lines in the reader's language; output stays as it is.
+
+    Steps of another root than the one shown carry its number: `9/3`.
+    """
+    return [_line(row, shown_root) for row in rows]
 
 
-def _line(row: LogRow) -> LogLine:
+def _line(row: LogRow, shown_root: int | None) -> LogLine:
+    step = row.step
+    if row.root_id is not None and row.root_id != shown_root:
+        step = f"{row.root_number}/{step}" if step else str(row.root_number)
     if not row.event:
         look = "bad" if row.text.startswith(BAD_STARTS) else ""
-        return LogLine(row.at, row.step, row.source, row.text, look)
+        return LogLine(row.at, step, row.source, row.text, look)
     words = str(EVENT_WORDS.get(row.event, row.event))
     text = (words % _Facts(row.facts or {})).rstrip(": ")
-    return LogLine(row.at, row.step, row.source, text, "bad" if row.event in BAD_EVENTS else "")
+    return LogLine(row.at, step, row.source, text, "bad" if row.event in BAD_EVENTS else "")
 
 
 def log_context(project: Project, root: Task | None) -> dict[str, Any]:
     """The newest lines of a project's log and where its page asks for more."""
     rows, cursor = read_log(project.pk, LogCursor())
-    query = {"task": root.pk} if root is not None and root.parent_id is not None else {}
+    shown = root.pk if root is not None else None
     return {
-        "lines": make_log_lines(rows),
-        "log_url": address("log", project.slug, **query),
+        "lines": make_log_lines(rows, shown_root=shown),
+        "log_url": address("log", project.slug, shown=shown),
         "log_after": cursor.text(),
         "log_topic": f"log:{project.pk} audit:{project.pk}",
-        "download_url": address("log_file", project.slug, **query),
+        "download_url": address("log_file", project.slug),
     }

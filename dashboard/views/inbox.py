@@ -156,7 +156,7 @@ def inbox_history(request: DashboardRequest) -> HttpResponse:
         for name in list_deciders()
     ]
     context = {
-        "crumbs": [Crumb(_("Inbox"), address("inbox")), Crumb(_("History"))],
+        "crumbs": [Crumb(_("Inbox"))],
         "tab": "history",
         "open_count": open_count(),
         "lines": [history_line(item) for item in items],

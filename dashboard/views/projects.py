@@ -13,7 +13,6 @@ from django.views.decorators.http import require_GET, require_POST, require_safe
 
 from dashboard.boards import (
     make_bands,
-    make_gantt,
     make_master_row,
     make_node,
     make_stages,
@@ -40,6 +39,7 @@ from dashboard.places import address, with_query
 from dashboard.presenters import project_label
 from dashboard.projects_table import project_lines
 from dashboard.shapes import Crumb, Progress
+from dashboard.timelines import make_gantt
 from orchestration.access import access_project, access_task
 from orchestration.errors import CountersignError, NotFound
 from orchestration.models import Assignment, Project, Task

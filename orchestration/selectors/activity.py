@@ -125,7 +125,8 @@ class LogRow:
     """One line of the log. Shape: `event` is an audit kind, or empty for a command's output."""
 
     at: datetime
-    task_id: int | None
+    root_id: int | None
+    root_number: int | None
     step: str
     source: str
     text: str
@@ -155,7 +156,7 @@ def _chunks(
     project_id: int, cursor: LogCursor, root_id: int | None, *, is_first: bool
 ) -> list[LogChunk]:
     rows = LogChunk.objects.filter(project_id=project_id).select_related(
-        "task", "assignment__agent"
+        "task__root", "assignment__agent"
     )
     if root_id is not None:
         rows = rows.filter(Q(task=root_id) | Q(task__root=root_id))
@@ -171,7 +172,7 @@ def _events(
 ) -> list[AuditEvent]:
     rows: QuerySet[AuditEvent] = AuditEvent.objects.filter(
         project_id=project_id, kind__in=LOGGED_KINDS, seal__isnull=False
-    ).select_related("seal", "task")
+    ).select_related("seal", "task__root")
     if root_id is not None:
         rows = rows.filter(Q(task=root_id) | Q(task__root=root_id))
     if is_first:
@@ -192,13 +193,15 @@ def _advance(cursor: LogCursor, chunks: Sequence[LogChunk], position: int) -> Lo
 def _lines(chunks: Sequence[LogChunk]) -> Iterable[LogRow]:
     for chunk in chunks:
         for line in chunk.text.splitlines() or [""]:
-            yield LogRow(chunk.at, chunk.task_id, _step(chunk.task), _source(chunk), line)
+            yield LogRow(chunk.at, *_place(chunk.task), _source(chunk), line)
 
 
-def _step(task: Task | None) -> str:
+def _place(task: Task | None) -> tuple[int | None, int | None, str]:
+    """Id and number of a task's root, and its step key."""
     if task is None:
-        return ""
-    return task.step_key or f"#{task.number}"
+        return None, None, ""
+    root = task.root or task
+    return root.pk, root.number, task.step_key
 
 
 def _source(chunk: LogChunk) -> str:
@@ -212,4 +215,4 @@ def _event_row(event: AuditEvent) -> LogRow:
     facts = dict(event.after) if isinstance(event.after, dict) else {}
     facts["why"] = event.why
     source = event.actor.partition(":")[2] or event.actor
-    return LogRow(event.at, event.task_id, _step(event.task), source, "", event.kind, facts)
+    return LogRow(event.at, *_place(event.task), source, "", event.kind, facts)

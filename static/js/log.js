@@ -22,10 +22,11 @@ function toEnd() {
 function filter() {
   const text = (document.querySelector("[data-log-search]")?.value || "").toLowerCase();
   const step = document.querySelector("[data-log-step]")?.value || "";
-  box.toggleAttribute("data-filtering", Boolean(text || step));
+  const isOn = Boolean(text || step);
+  box.toggleAttribute("data-filtering", isOn);
   box.querySelectorAll(".log-line").forEach((line) => {
     const hit = (!text || line.textContent.toLowerCase().includes(text)) && (!step || line.dataset.step === step);
-    line.classList.toggle("is-hit", hit);
+    line.classList.toggle("is-hit", isOn && hit);
   });
 }
 
