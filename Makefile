@@ -28,7 +28,8 @@ check: venv-dev ## Lint, types, layers, templates, migrations, deployment and th
 	$(DEPLOY_ENV) $(PYTHON_BIN) manage.py makemigrations --check --dry-run
 	$(DEPLOY_ENV) $(PYTHON_BIN) manage.py spectacular --validate --fail-on-warn \
 		--file $(CHECK_DIR)/openapi.yaml
-	diff -u docs/openapi.yaml $(CHECK_DIR)/openapi.yaml
+	@diff -u docs/openapi.yaml $(CHECK_DIR)/openapi.yaml || \
+		{ echo "docs/openapi.yaml is not what the code says: make format writes it"; exit 1; }
 
 format: venv-dev ## Format the code and write docs/openapi.yaml anew
 	$(PYTHON_BIN) -m ruff format .
