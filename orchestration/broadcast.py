@@ -10,6 +10,7 @@ import asyncio
 import logging
 import queue
 import threading
+import time
 from collections.abc import Coroutine, Iterable
 from typing import Any
 
@@ -24,6 +25,7 @@ AGENTS_GROUP = "countersign.agents"
 """Rung when work for agents may be there: long polls wait for it."""
 AGENTS_TOPIC = "agents"
 _BATCH_LIMIT = 500
+BATCH_SECONDS = 0.01
 
 
 def project_group(project_id: int) -> str:
@@ -73,6 +75,8 @@ class Publisher:
             except Exception:
                 # A hint is never the only copy of a fact; a broken layer must not end the thread.
                 logger.warning("hints lost: the channel layer did not take them", exc_info=True)
+            # A step announces itself several times; what comes meanwhile goes out as one message.
+            time.sleep(BATCH_SECONDS)
 
     def _run(self, sending: Coroutine[Any, Any, None], own_loop: asyncio.AbstractEventLoop) -> None:
         bound = self._loop
