@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 import random
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -51,6 +52,16 @@ class Answer:
     async def keep(self, message: Message) -> None:
         """Take one message of the application."""
         self.messages.append(message)
+
+    @property
+    def status(self) -> int:
+        """The HTTP status; 0 when there was no answer."""
+        return int(self.messages[0]["status"]) if self.messages else 0
+
+    @property
+    def body(self) -> bytes:
+        """The body, whole."""
+        return b"".join(message.get("body", b"") for message in self.messages[1:])
 
     @property
     def wait_seconds(self) -> float:
@@ -155,10 +166,31 @@ class LongPoll:
                 number += 1
                 async with self._semaphore():
                     answer = await self._ask(scope, body, number)
-            if not gone.done():
+            if gone.done():
+                await self._give_back(scope, answer)
+            else:
                 await answer.send_to(send)
         finally:
             gone.cancel()
+
+    async def _give_back(self, scope: Message, answer: Answer) -> None:
+        """Release what was claimed for a caller that has gone, as the caller itself would.
+
+        One with an Idempotency-Key may come back for the same answer, so its claim stays.
+        """
+        names = {name.lower() for name, _ in scope.get("headers", ())}
+        if answer.status != 200 or b"idempotency-key" in names:
+            return
+        claimed = json.loads(answer.body)
+        body = json.dumps({"lease_token": claimed["lease_token"], "reason": "caller gone"}).encode()
+        path = f"/api/assignments/{claimed['id']}/release"
+        headers = [
+            (name, str(len(body)).encode() if name.lower() == b"content-length" else value)
+            for name, value in scope["headers"]
+        ]
+        asked = {**scope, "path": path, "raw_path": path.encode(), "headers": headers}
+        released = await self._ask(asked, body, 1)
+        logger.info("a claim's caller had gone; its release answered %s", released.status)
 
     def _semaphore(self) -> asyncio.Semaphore:
         if self._asking is None:

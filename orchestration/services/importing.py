@@ -134,7 +134,12 @@ def _ranks(
     pending = Task.objects.filter(
         project=project, parent__isnull=True, status=TaskStatus.PENDING.value
     )
-    others = [rank for key, rank in ranks.items() if key not in first]
+    to_come = (TaskStatus.PENDING, TaskStatus.FAILED)
+    others = [
+        ranks[key]
+        for key, entry in entries.items()
+        if key not in first and STATES[entry.status] in to_come
+    ]
     lowest = min([*others, *pending.values_list("rank", flat=True)], default=None)
     first.sort(key=lambda key: ranks[key])
     if lowest is not None and first and ranks[first[-1]] >= lowest:

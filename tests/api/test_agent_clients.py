@@ -48,20 +48,25 @@ class Server:
         return answer.json()
 
     def submit(self, text: str) -> str:
-        """Hand in a message. Return the task's path."""
+        """Hand in a message. Return the task's readable key."""
         task = self.ask("POST", "/api/projects/shop/messages", json={"text": text})["task"]
-        return f"/api/projects/shop/tasks/{task['id']}"
+        return str(task["key"])
 
-    def is_done(self, path: str) -> bool:
+    def task(self, key: str) -> Any:
+        """Read everything about a task."""
+        return self.ask("GET", f"/api/projects/shop/tasks/{key}?expand=all")
+
+    def is_done(self, key: str) -> bool:
         """Whether a task is done."""
-        return bool(self.ask("GET", path)["status"] == "done")
+        return bool(self.task(key)["status"] == "done")
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Serve from a data directory of its own."""
-    with manage("serve", data_dir=tmp_path) as running:
-        yield Server(running.wait_for(ADDRESS), tmp_path)
+    data_dir = tmp_path_factory.mktemp("served")
+    with manage("serve", data_dir=data_dir) as running:
+        yield Server(running.wait_for(ADDRESS), data_dir)
         running.stop()
 
 
@@ -89,23 +94,23 @@ def test_both_clients_claim_and_do_real_work(server: Server) -> None:
     listed = server.submit("Implement the inventory")
 
     said = run_client(server, [sys.executable, "agent.py", "--limit", "1"])
-    assert said == "SHOP-1: done\n"
+    assert said == f"{counted}: done\n"
     shout = "import sys; print(sys.stdin.read().upper())"
     said = run_client(
         server, [sys.executable, "agent.py", "--limit", "1", "--", sys.executable, "-c", shout]
     )
-    assert said == "SHOP-2: done\n"
-    assert run_client(server, ["./agent.sh"]).startswith("SHOP-3: ")
+    assert said == f"{shouted}: done\n"
+    assert run_client(server, ["./agent.sh"]).startswith(f"{listed}: ")
     # The file of the last one is read and locked by our own worker.
     assert wait_until(lambda: server.is_done(listed))
 
-    first = server.ask("GET", f"{counted}?expand=all")
+    first = server.task(counted)
     assert "2 words" in first["outputs"][0]["content"].splitlines()
     assert first["assignments"][0]["agent"] == "worker"
-    second = server.ask("GET", f"{shouted}?expand=all")
+    second = server.task(shouted)
     assert "IMPLEMENT THE GREETING" in second["outputs"][0]["content"]
     assert second["tool_calls"][0]["exit_code"] == 0
-    third = server.ask("GET", f"{listed}?expand=all")
+    third = server.task(listed)
     name = third["outputs"][0]["path"]
     assert name.endswith("inventory.md")
     content = httpx.get(
@@ -114,7 +119,7 @@ def test_both_clients_claim_and_do_real_work(server: Server) -> None:
         timeout=CLIENT_SECONDS,
     ).text
     assert content.startswith("# Inventory of task ")
-    assert all(server.is_done(path) for path in (counted, shouted, listed))
+    assert all(server.is_done(key) for key in (counted, shouted, listed))
 
 
 @pytest.mark.faults
@@ -130,10 +135,11 @@ def test_failing_command_fails_the_step_and_waiting_client_gets_work_at_once(
         stdout=subprocess.PIPE,
         text=True,
     ) as waiting:
-        path = server.submit("Implement what cannot be")
+        key = server.submit("Implement what cannot be")
         said, _ = waiting.communicate(timeout=CLIENT_SECONDS)
-    assert said.startswith("SHOP-1: ")
-    task = server.ask("GET", f"{path}?expand=all")
+    assert said.startswith(f"{key}: ")
+    task = server.task(key)
+    server.ask("POST", f"/api/projects/shop/tasks/{key}/cancel", json={"reason": "hopeless"})
     assert task["failure_context"][0]["root_cause"] == f"{sys.executable}: exit 3"
     assert task["tool_calls"][0]["outcome"] == "failed"
     assert task["outputs"] == []

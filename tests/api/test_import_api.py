@@ -1,0 +1,184 @@
+"""Importing a master task list, and the view that gives it back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from orchestration.models import Decision, Project, Task
+from orchestration.services.importing import replan_failed_roots
+from orchestration.services.sweeping import sweep
+from tests.api.callers import Caller, events, problem
+
+IMPORT = "/api/projects/demo/tasks/import"
+MASTER = "/api/projects/demo/tasks?view=master"
+FATAL = "FATAL_ERROR: MAX_RETRIES_EXCEEDED"
+
+
+def root(key: str) -> Task:
+    """Read a root by its outside key."""
+    return Task.objects.get(external_key=key)
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        {"task_auth": {"status": "IN_PROGRESS"}},
+        {"task_auth": {"status": "FAILED", "reason": "TC-AUTH-001 failed"}},
+        {"task_auth": {"status": "IN_PROGRESS"}, "task_payment": {"status": "PENDING"}},
+        {"task_auth": {"status": "COMPLETED"}, "task_payment": {"status": "IN_PROGRESS"}},
+        {
+            "a": {"status": "COMPLETED", "title": "Sign in", "spec_id": "SPEC-001"},
+            "b": {"status": "PENDING", "depends_on": ["a"], "description": "Pay", "rank": 40},
+            "c": {"status": "CANCELLED", "reason": "no need"},
+            "d": {"status": "CANCELLED"},
+            "登录": {"status": "FAILED", "reason": "没有通过", "depends_on": ["b"]},
+        },
+    ],
+)
+def test_list_comes_back_as_it_was_given(agent: Caller, listed: dict[str, Any]) -> None:
+    answer = agent.send(IMPORT, listed)
+    assert answer.status_code == 201, answer.content
+    expected = dict(listed)
+    if "b" in listed:
+        # Nothing was in progress, so the pending one started.
+        expected["b"] = listed["b"] | {"status": "IN_PROGRESS"}
+    assert agent.read(MASTER) == expected
+    assert answer.json()["master_task_list"] == expected
+    assert [one["external_key"] for one in answer.json()["tasks"]] == list(listed)
+
+
+def test_wrapped_list_and_a_list_with_a_task_of_that_name(agent: Caller) -> None:
+    assert agent.send(IMPORT, {"master_task_list": {"a": {"status": "PENDING"}}}).status_code == 201
+    assert agent.send(IMPORT, {"master_task_list": {"status": "PENDING"}}).status_code == 201
+    assert set(agent.read(MASTER)) == {"a", "master_task_list"}
+    extra = {"master_task_list": {"b": {"status": "PENDING"}}, "force": True}
+    problem(agent.send(IMPORT, extra), 422, "unknown_fields")
+
+
+def test_each_status_becomes_a_state_with_an_imported_event(agent: Caller) -> None:
+    listed = {
+        "p": {"status": "PENDING"},
+        "i": {"status": "IN_PROGRESS"},
+        "c": {"status": "COMPLETED"},
+        "f": {"status": "FAILED", "reason": "broke"},
+        "x": {"status": "CANCELLED", "reason": "dropped"},
+    }
+    agent.send(IMPORT, listed)
+    states = dict(Task.objects.values_list("external_key", "status"))
+    assert states == {
+        "p": "pending", "i": "working", "c": "done", "f": "failed", "x": "cancelled",
+    }  # fmt: skip
+    found = {one.after["key"]: one.after for one in events("task.imported")}
+    assert {key: one["master_status"] for key, one in found.items()} == {
+        key: entry["status"] for key, entry in listed.items()
+    }
+    assert found["i"]["status"] == "pending"
+    assert all(task.route == "three_step" for task in Task.objects.all())
+    assert all(task.assessments.filter(stage="S0").count() == 1 for task in Task.objects.all())
+
+
+def test_what_was_in_progress_is_taken_first_whatever_the_ranks(agent: Caller) -> None:
+    listed = {
+        "first": {"status": "PENDING", "rank": 1},
+        "running": {"status": "IN_PROGRESS", "rank": 9},
+        "also": {"status": "IN_PROGRESS"},
+    }
+    agent.send(IMPORT, listed)
+    assert root("running").status == "pending"
+    assert root("also").status == "working"
+    assert root("also").rank < root("running").rank < root("first").rank
+
+
+def test_failed_entry_is_planned_again_in_a_later_transaction(agent: Caller) -> None:
+    agent.send(IMPORT, {"f": {"status": "FAILED", "reason": "broke"}})
+    assert agent.read(MASTER)["f"]["status"] == "FAILED"
+    assert replan_failed_roots() == 1
+    task = root("f")
+    assert (task.status, task.attempt, task.failure_count) == ("working", 2, 1)
+    asked = task.assignments.get(seat="planner").input
+    assert asked["failures"][0]["root_cause"] == "broke"
+    assert replan_failed_roots() == 0
+
+
+def test_failed_root_shows_failed_until_its_replan_starts(agent: Caller) -> None:
+    agent.send(IMPORT, {"w": {"status": "IN_PROGRESS"}, "f": {"status": "FAILED", "reason": "b"}})
+    sweep()
+    assert root("f").status == "pending"
+    assert agent.read(MASTER)["f"] == {"status": "FAILED", "reason": "b"}
+
+
+def test_fatal_entry_suspends_the_project_and_asks_sir(agent: Caller, project: Project) -> None:
+    listed = {"x": {"status": FATAL, "reason": "third time"}, "y": {"status": "PENDING"}}
+    agent.send(IMPORT, listed)
+    assert agent.read(MASTER) == listed
+    project.refresh_from_db()
+    assert project.status == "suspended"
+    decision = Decision.objects.get()
+    assert (decision.kind, decision.is_p0) == ("max_retries", True)
+    assert decision.content["failures"][0]["root_cause"] == "third time"
+
+
+def test_list_of_finished_work_completes_the_project(agent: Caller, project: Project) -> None:
+    agent.send(IMPORT, {"a": {"status": "COMPLETED"}, "b": {"status": "CANCELLED"}})
+    project.refresh_from_db()
+    assert project.status == "completed"
+
+
+def test_unknown_fields_of_an_entry_are_kept(agent: Caller) -> None:
+    agent.send(IMPORT, {"a": {"status": "PENDING", "owner": "庞统"}})
+    assert root("a").facts == [{"imported": {"owner": "庞统"}}]
+
+
+@pytest.mark.parametrize(
+    ("listed", "paths"),
+    [
+        ({}, {""}),
+        ({"a": 7}, {"a"}),
+        ({"a": {}}, {"a.status"}),
+        ({"a": {"status": "DONE"}, "b": {"status": "pending"}}, {"a.status", "b.status"}),
+        ({"a": {"status": "PENDING", "depends_on": ["zz"]}}, {"a.depends_on.0"}),
+        ({"a": {"status": "PENDING", "depends_on": ["a"]}}, {"a.depends_on.0"}),
+        ({"a": {"status": "PENDING", "depends_on": "b"}}, {"a.depends_on"}),
+        ({"a": {"status": "PENDING", "rank": "one", "title": 3}}, {"a.rank", "a.title"}),
+        ({" ": {"status": "PENDING"}}, {" "}),
+        ({"k" * 201: {"status": "PENDING"}}, {"k" * 200}),
+        (
+            {
+                "a": {"status": "PENDING", "depends_on": ["b"]},
+                "b": {"status": "PENDING", "depends_on": ["a"]},
+                "taken": {"status": "PENDING"},
+            },
+            {"a.depends_on", "taken"},
+        ),
+    ],
+)
+def test_faulty_list_changes_nothing_and_names_every_fault(
+    agent: Caller, project: Project, listed: dict[str, Any], paths: set[str]
+) -> None:
+    agent.send(IMPORT, {"taken": {"status": "COMPLETED"}})
+    before = events("task.imported")
+    project.refresh_from_db()
+    found = problem(agent.send(IMPORT, listed), 422, "import_invalid")
+    assert {one["path"] for one in found["errors"]} == paths
+    assert agent.read(MASTER) == {"taken": {"status": "COMPLETED"}}
+    assert events("task.imported") == before
+    sequence = project.task_sequence
+    project.refresh_from_db()
+    assert project.task_sequence == sequence
+
+
+def test_same_list_again_is_refused_whole(agent: Caller) -> None:
+    listed = {"a": {"status": "PENDING"}, "b": {"status": "PENDING"}}
+    agent.send(IMPORT, listed)
+    again = problem(
+        agent.send(IMPORT, listed | {"c": {"status": "PENDING"}}), 422, "import_invalid"
+    )
+    assert {one["path"] for one in again["errors"]} == {"a", "b"}
+    assert Task.objects.count() == 2
+
+
+def test_outsider_imports_nothing(outsider: Caller, project: Project) -> None:
+    problem(outsider.send(IMPORT, {"a": {"status": "PENDING"}}), 404, "not_found")
+    assert not Task.objects.exists()
