@@ -262,6 +262,10 @@ def has_free_slot(parent_id: int) -> bool:
 def _take(work: Work, assignment_id: int, task_id: int, *, worker: str) -> Assignment | None:
     """Lock task and assignment and lease it, unless somebody else was first."""
     tasks = fetch_rows(Task, "id = %s", [task_id], lock=True, skip_locked=True)
+    if not tasks:
+        # Without the task the assignment must stay free: two claimers, each with one of the two
+        # rows, would both go away with nothing.
+        return None
     rows = fetch_rows(
         Assignment,
         "id = %s AND status = %s",
@@ -269,7 +273,7 @@ def _take(work: Work, assignment_id: int, task_id: int, *, worker: str) -> Assig
         lock=True,
         skip_locked=True,
     )
-    if not tasks or not rows:
+    if not rows:
         return None
     task, assignment = tasks[0], rows[0]
     if assignment.seat == Seat.EXECUTOR and task.status != TaskStatus.PENDING:

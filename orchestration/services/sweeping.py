@@ -28,6 +28,7 @@ from orchestration.services.lookups import lock_for_result, lock_project, lock_t
 from orchestration.services.loop import settle_ending
 from orchestration.services.readiness import make_ready, start_roots
 from orchestration.services.retrying import retry_on_deadlock
+from orchestration.services.tasks import lock_with_parent
 from orchestration.services.work import SYSTEM, Actor, locked, unit_of_work
 from orchestration.states import (
     ASSIGNMENT_LIVE,
@@ -207,7 +208,7 @@ def restart_stranded_tasks() -> int:
 @retry_on_deadlock
 def _restart(task_id: int) -> bool:
     with unit_of_work(SYSTEM) as work:
-        task = lock_task(task_id)
+        task = lock_with_parent(task_id)
         live = [state.value for state in ASSIGNMENT_LIVE]
         if task.status != TaskStatus.PENDING or task.assignments.filter(status__in=live).exists():
             return False

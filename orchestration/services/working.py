@@ -148,7 +148,8 @@ def record(held: Assignment, token: int, result: WorkerResult, shift: Shift) -> 
         if not _is_ours(row, token):
             logger.warning("result of assignment %s came under an old token", held.pk)
             return None
-        work.freed_parent_id = row.task.parent_id
+        # Only an executor's step held a slot of its plan; one in review gives none back.
+        work.freed_parent_id = row.task.parent_id if row.seat == Seat.EXECUTOR else None
         ready = record_worker_result(work, row, row.task.parent, result)
         if not take_next:
             work.wake()
@@ -179,7 +180,7 @@ def take(work: Work, slot: Slot, ready: Sequence[Assignment], finished: Task) ->
     """Take one of the assignments that just became ready, else the oldest in the queue."""
     names = worker_backends()
     work.flush()
-    freed = finished.parent_id
+    freed = work.freed_parent_id
     for row in ready:
         may_run = row.backend in names and row.task.project.status == ProjectStatus.ACTIVE
         same_slot = row.seat != Seat.EXECUTOR or row.task.parent_id == freed
