@@ -205,17 +205,15 @@ def propose(demo: Task, line: str) -> None:
     drive(demo.project)
 
 
-def test_an_agents_fix_that_cannot_be_run_again_is_not_called_verified(
-    demo: Task, package: Path
-) -> None:
+def test_a_signed_proposal_is_run_again_and_fails_honestly(demo: Task, package: Path) -> None:
     propose(demo, "room = limit  # nothing is fixed by this")
 
     assert "nothing is fixed by this" in excerpts(package)
     assert child(demo, "tests").status == TaskStatus.REVIEW
     assert [one.status for one in defects_of(demo)] == [DefectStatus.AWAITING_SIR]
     asked = open_decision_of(demo.project)
-    assert asked.content["evidence"]["outcome"] == "not_possible"
-    assert "no sandbox" in asked.content["evidence"]["output_tail"]
+    assert asked.content["evidence"]["outcome"] == "failed"
+    assert asked.content["round"] == 3
 
 
 def test_an_agents_fix_is_tested_again_where_the_operator_allows_it(

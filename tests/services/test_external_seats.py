@@ -227,3 +227,22 @@ def test_a_proposal_that_sir_signed_is_applied_and_checked_by_us() -> None:
     drive(project)
     assert child(root, "1").defects.get().status == "verified"
     assert fresh(root).status == TaskStatus.DONE
+
+
+def test_an_agents_own_fix_that_cannot_be_run_again_is_not_called_verified() -> None:
+    project = new_project()
+    root = submit_plan(project, step("1", run=["ls b"], on_failure={"severity": "medium"}))
+    drive(project)
+    decide(open_decision_of(project), "approve")
+    fixed = {
+        "status": "review",
+        "output": {"title": "work", "content": "b is there now"},
+        "comment": "made b",
+        "change_note": "made b",
+    }
+    answer(child(root, "1"), "fixer", new_agent("mender"), fixed)
+    drive(project)
+    assert child(root, "1").defects.get().status == "awaiting_sir"
+    evidence = open_decision_of(project).content["evidence"]
+    assert evidence["outcome"] == "not_possible"
+    assert "no sandbox" in evidence["output_tail"]
