@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Any
 
 import pytest
 from django.core.management import call_command
@@ -216,10 +215,7 @@ def test_a_signed_proposal_is_run_again_and_fails_honestly(demo: Task, package: 
     assert asked.content["round"] == 3
 
 
-def test_an_agents_fix_is_tested_again_where_the_operator_allows_it(
-    demo: Task, package: Path, settings: Any
-) -> None:
-    settings.COUNTERSIGN_UNSANDBOXED = True
+def test_a_signed_proposal_that_helps_is_verified(demo: Task, package: Path) -> None:
     propose(demo, "room = limit - 1")
 
     assert fresh(demo).status == TaskStatus.DONE
