@@ -6,7 +6,7 @@ Source: UI.md section 5.4.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from django.utils import timezone
@@ -15,7 +15,7 @@ from django.utils.translation import gettext_lazy as _
 
 from dashboard.charts import Band, GraphNode, MasterRow, Stage
 from dashboard.clock import short_age
-from dashboard.drawings import Link, lay_out
+from dashboard.drawings import NODE_BOX, Link, lay_out
 from dashboard.places import address, task_url, with_query
 from dashboard.presenters import not_ready_words, task_label
 from dashboard.vocabulary import WAITING, WAITING_FOR_AGENT, Label, Role
@@ -28,6 +28,9 @@ from orchestration.states import NotReadyReason, ProjectStatus, Seat, TaskStatus
 T = TaskStatus
 EXPECTED = {"direct": 60, "direct_by_score": 20, "light": 15, "three_step": 5}
 """The shares of traffic that the method expects, in per cent. Source: DESIGN section 5."""
+SHORT_KEY = 4
+WIDE_BOX = replace(NODE_BOX, width=224)
+"""Step keys that are words need a wider node, or nothing of the title is left."""
 SEAT_WORDS = {
     Seat.SCORER: _("scorer"),
     Seat.PLANNER: _("planner"),
@@ -169,13 +172,15 @@ def make_bands(graph: StepGraph, project: Project, *, current: int | None) -> li
         sources.setdefault(edge.target, []).append(edge.source)
     known = {one.task.pk for one in graph.steps}
     chosen = current if current in known else _most_wanted(graph.steps)
+    has_long_keys = any(len(one.task.step_key) > SHORT_KEY for one in graph.steps)
+    box = WIDE_BOX if has_long_keys else NODE_BOX
     bands = []
     for phase in graph.phases:
         if not phase.is_read:
             bands.append(_folded_band(graph.root, phase, project))
             continue
         keys = [one.task.step_key for one in phase.steps]
-        layout = lay_out(keys, _links(graph.edges, keys))
+        layout = lay_out(keys, _links(graph.edges, keys), box)
         nodes = [
             make_node(
                 step, project, x=layout.places[step.task.step_key].x,
@@ -191,6 +196,7 @@ def make_bands(graph: StepGraph, project: Project, *, current: int | None) -> li
                 phase.phase, _phase_word(phase), "", label, str(label.word), nodes, layout.edges,
                 layout.width, layout.height, topic=f"project:{project.pk}",
                 fragment_url=address("band", project.slug, graph.root.pk, phase.phase),
+                node_width=box.width,
             )
         )  # fmt: skip
     return bands

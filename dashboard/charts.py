@@ -121,6 +121,7 @@ class Band:
     topic: str = ""
     fragment_url: str = ""
     open_url: str = ""
+    node_width: int = 170
 
 
 @dataclass(frozen=True, slots=True)

@@ -145,6 +145,11 @@ def step_word(decision: Decision) -> str:
     return decision.task.step_key or task_key(decision.task, decision.project)
 
 
+def quoted_key(key: str) -> str:
+    """A step key inside a sentence: one that is a plain word stands in quotes."""
+    return f"“{key}”" if key.isalpha() else key
+
+
 QUESTIONS = {
     (K.MEDIUM_DEFECT, True): _("Apply the proposed fix to %(step)s?"),
     (K.MEDIUM_DEFECT, False): _("Have %(step)s fixed?"),
@@ -168,7 +173,7 @@ def question_words(decision: Decision) -> str:
     known = QUESTIONS.get((kind, bool(decision.content.get("fix"))))
     if known is None:
         return decision.question
-    step = gettext("step %(key)s") % {"key": step_word(decision)}
+    step = gettext("step %(key)s") % {"key": quoted_key(step_word(decision))}
     if decision.task is None or decision.task.parent_id is None:
         step = step_word(decision)
     return str(known) % {"step": step}
@@ -288,7 +293,7 @@ def _with_params(words: Mapping[str, Any], live: Mapping[str, Any]) -> dict[str,
 
 def _live_params(decision: Decision, blocks: int) -> dict[str, Any]:
     """Figures of this moment for the consequences: what is freed, which attempt comes next."""
-    live: dict[str, Any] = {"frees": blocks}
+    live: dict[str, Any] = {"frees": blocks, "step": quoted_key(step_word(decision))}
     task = decision.task
     if task is not None:
         root = task.root if task.root is not None else task

@@ -22,6 +22,8 @@ from orchestration.errors import Invalid
 from orchestration.models import Decision, Defect
 from orchestration.rules.diffs import parse_diff
 
+EVIDENCE_LINES = 20
+"""The tail of a failing check that a card shows at once; the earlier lines are one press away."""
 ROUND_OUTCOMES: Mapping[str, Label] = {
     "verified": Label("circle-check", "", Role.GREEN),
     "did_not_verify": Label("circle-x", "", Role.RED),
@@ -66,10 +68,11 @@ def evidence_view(evidence: Mapping[str, Any], *, place: str, source_key: str) -
         return EvidenceView(None, str(evidence.get("text", "")), note)
     command = str(evidence.get("command", ""))
     tail = str(evidence.get("output_tail", ""))
-    text = f"$ {command}\n{tail}" if command else tail
     code = evidence.get("exit_code")
     view = output_view(
-        text,
+        tail,
+        command=command,
+        tail_lines=EVIDENCE_LINES,
         title=check_title(place, source_key),
         exit_code=code if isinstance(code, int) else None,
         note="" if isinstance(code, int) else str(evidence.get("outcome", "")),

@@ -111,8 +111,8 @@ def read_verdict(posted: QueryDict) -> SentVerdict:
 
 def read_draft(request: HttpRequest) -> str:
     """Read a draft from a JSON body or a form. Errors: Invalid for any other body."""
-    if request.content_type != "application/json":
-        return request.POST.get("text", "")
+    if request.content_type != "application/json" and "text" in request.POST:
+        return request.POST["text"]
     try:
         body = json.loads(request.body)
         text = body["text"]

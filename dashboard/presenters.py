@@ -147,12 +147,23 @@ def exit_label(exit_code: int | None) -> Label | None:
 
 
 def output_view(
-    text: str, *, title: str, exit_code: int | None = None, note: str = ""
+    text: str,
+    *,
+    title: str,
+    exit_code: int | None = None,
+    note: str = "",
+    command: str = "",
+    tail_lines: int = OUTPUT_TAIL_LINES,
 ) -> OutputView:
-    """Cut an output into its tail and the earlier lines; nothing of it is left out."""
+    """Cut an output into its tail and the earlier lines; nothing of it is left out.
+
+    The command stands over the tail, however long the output is.
+    """
     lines = [OutputLine(line, _line_look(line)) for line in text.splitlines()]
-    cut = max(len(lines) - OUTPUT_TAIL_LINES, 0)
-    return OutputView(title, note, exit_label(exit_code), lines[:cut], lines[cut:], len(lines))
+    cut = max(len(lines) - tail_lines, 0)
+    over = [OutputLine(f"$ {command}", "dim")] if command else []
+    total = len(lines) + len(over)
+    return OutputView(title, note, exit_label(exit_code), lines[:cut], [*over, *lines[cut:]], total)
 
 
 def _line_look(line: str) -> str:

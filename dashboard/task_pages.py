@@ -237,7 +237,7 @@ def check_views(checks: Sequence[Verification]) -> list[CheckView]:
     for one in checks:
         command = " ".join((one.command or {}).get("argv", ()))
         view = output_view(
-            f"$ {command}\n{one.output_tail}", title=f"{one.layer}", exit_code=one.exit_code
+            one.output_tail, command=command, title=one.layer, exit_code=one.exit_code
         )
         views.append(CheckView(view, one.created_at))
     return views

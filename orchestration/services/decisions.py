@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from orchestration.contracts.options import NO_REASON
 from orchestration.errors import (
     AlreadyDecided,
     DecisionClosed,
@@ -20,6 +21,7 @@ from orchestration.errors import (
     Stale,
 )
 from orchestration.models import Decision, DecisionView, Project, Task
+from orchestration.rules.diffs import parse_diff
 from orchestration.services.inbox import decision_digest
 from orchestration.services.lookups import lock_project, lock_task
 from orchestration.services.moves import move_decision
@@ -70,6 +72,7 @@ def decide_decision(
         _require_open(work, decision)
         _require_seen(decision, verdict)
         option = _require_option(decision, verdict)
+        _require_showable(decision, verdict)
         decision.verdict = verdict.verdict
         decision.reason = verdict.reason.strip()
         decision.payload = dict(verdict.payload or {})
@@ -178,6 +181,16 @@ def _require_option(decision: Decision, verdict: Verdict) -> Mapping[str, Any]:
             errors=[{"path": "reason", "message": "is required for this verdict"}],
         )
     return option
+
+
+def _require_showable(decision: Decision, verdict: Verdict) -> None:
+    """Raise when a clean yes is given to a fix that no page can show whole.
+
+    Errors: Invalid naming what cannot be read.
+    """
+    patch = (decision.content.get("fix") or {}).get("patch")
+    if verdict.verdict in NO_REASON and isinstance(patch, str) and patch.strip():
+        parse_diff(patch)
 
 
 def mark_seen(*, decision_id: int, user_id: int, actor: Actor) -> DecisionView:
