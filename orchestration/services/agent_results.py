@@ -24,9 +24,9 @@ from orchestration.services.loop import settle_ending
 from orchestration.services.outputs import add_tool_calls
 from orchestration.services.results import record_agent_result
 from orchestration.services.retrying import retry_on_deadlock
-from orchestration.services.tasks import keep_orphan, require_not_waiting
+from orchestration.services.tasks import keep_orphan, require_at_work
 from orchestration.services.work import Actor, Work, unit_of_work
-from orchestration.states import AssignmentStatus, OutputType, Seat
+from orchestration.states import AssignmentStatus, OutputType, Seat, TaskStatus
 
 REPORT = "report"
 """Key in `Assignment.result`: the digest of the report that ended the lease."""
@@ -118,7 +118,7 @@ def release_assignment(*, hold: Hold, actor: Actor, reason: str = "") -> Assignm
     with unit_of_work(actor) as work:
         row = lock_hold(hold)
         require_hold(row, hold)
-        require_not_waiting(row.task)
+        require_movable(row)
         requeue(work, row, why=reason or "released")
         settle_ending(work, row.task)
     return row
@@ -163,7 +163,7 @@ def _record(
             contradiction = _contradicted(work, row)
         else:
             require_hold(row, hold)
-            require_not_waiting(row.task)
+            require_movable(row)
             note_usage(work, row, usage)
             record_agent_result(work, row, row.task.parent, document)
             work.flush()
@@ -184,6 +184,16 @@ def _note_report(work: Work, row: Assignment, digest: str, following: Assignment
         noted |= {FAULTS: plan.faults} if plan is not None and plan.faults else {}
     row.result = _standing(row) | noted
     work.touch(row, "result")
+
+
+def require_movable(row: Assignment) -> None:
+    """Raise where a seat's holder moves nothing: an executor elsewhere than at work, anybody's
+    task while it waits for Sir.
+
+    Errors: IllegalTransition.
+    """
+    if row.seat == Seat.EXECUTOR or row.task.status == TaskStatus.WAITING_HUMAN:
+        require_at_work(row.task)
 
 
 def _standing(row: Assignment) -> dict[str, Any]:

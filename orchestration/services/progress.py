@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from orchestration.models import Agent, Task
 from orchestration.services.retrying import retry_on_deadlock
-from orchestration.services.tasks import held_lease, lock_with_parent, require_not_waiting
+from orchestration.services.tasks import held_lease, lock_with_parent, require_at_work
 from orchestration.services.upgrade import upgrade_if_due
 from orchestration.services.work import Actor, unit_of_work
 
@@ -35,7 +35,7 @@ def report_progress(
     with unit_of_work(actor) as work:
         task = lock_with_parent(task_id)
         held = held_lease(task, agent, lease_token)
-        require_not_waiting(task)
+        require_at_work(task)
         held.has_progress = True
         work.touch(held, "has_progress")
         task.actual_steps = max(task.actual_steps + 1, progress.step or 0)

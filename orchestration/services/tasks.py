@@ -42,14 +42,13 @@ from orchestration.services.projects import require_active, stop_clock
 from orchestration.services.retrying import retry_on_deadlock
 from orchestration.services.work import Actor, Work, locked, unit_of_work
 from orchestration.states import (
-    TASK_MOVES,
+    TASK_HOLDS_SLOT,
     AssignmentStatus,
     DecisionKind,
     PlanStatus,
     Route,
     Seat,
     TaskStatus,
-    require_move,
 )
 
 __all__ = [
@@ -148,7 +147,7 @@ def release_task(
     with unit_of_work(actor) as work:
         task = lock_with_parent(task_id)
         held = held_lease(task, agent, lease_token)
-        require_not_waiting(task)
+        require_at_work(task)
         requeue(work, held, why=reason or "released")
         settle_ending(work, task)
     return task
@@ -164,13 +163,18 @@ class StatusChange:
     light_plan: tuple[str, ...] = ()
 
 
-def require_not_waiting(task: Task) -> None:
-    """Raise while a task waits for Sir: no agent takes it out of there, in any direction.
+def require_at_work(task: Task) -> None:
+    """Raise unless a task is where its assignee works on it.
 
-    Errors: IllegalTransition that allows nothing.
+    From waiting_human only Sir's decision moves it, from review only verification and QA.
+    Errors: IllegalTransition naming what an agent may do instead.
     """
-    if task.status == TaskStatus.WAITING_HUMAN:
-        raise IllegalTransition("the task waits for Sir; only his decision moves it")
+    if task.status not in TASK_HOLDS_SLOT:
+        raise IllegalTransition(
+            f"the task is {task.status}; its assignee does not move it from there",
+            allowed=[TaskStatus.CLAIMED.value] if task.status == TaskStatus.PENDING else [],
+            current=task.status,
+        )
 
 
 @retry_on_deadlock
@@ -200,7 +204,7 @@ def change_status(
             return task
         held = held_lease(task, agent, lease_token)
         require_version(task, seen_version)
-        require_not_waiting(task)
+        require_at_work(task)
         held.has_progress = True
         work.touch(held, "has_progress")
         _apply_change(work, task, held, change)
@@ -220,8 +224,6 @@ def is_standing_report(task: Task, agent: Agent, change: StatusChange) -> bool:
 
 def _apply_change(work: Work, task: Task, held: Assignment, change: StatusChange) -> None:
     if change.status == "working":
-        if task.status != TaskStatus.WORKING:
-            require_move(TASK_MOVES, TaskStatus(task.status), TaskStatus.WORKING, noun="task")
         start_work(work, task)
         if change.light_plan:
             store_light_plan(work, task, held, change.light_plan)

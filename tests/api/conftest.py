@@ -47,3 +47,18 @@ def sir(db: None) -> Caller:
 def viewer(db: None) -> Caller:
     """A person who may only look."""
     return human_client("looker", "viewer")
+
+
+@pytest.fixture
+def task(agent: Caller) -> str:
+    """The path of a direct task that waits for an agent."""
+    made = agent.send("/api/projects/demo/messages", {"text": "Implement the greeting"})
+    return f"/api/projects/demo/tasks/{made.json()['task']['id']}"
+
+
+@pytest.fixture
+def held(agent: Caller, task: str) -> str:
+    """The path of a task that the agent claimed and works on."""
+    assert agent.send(f"{task}/claim").status_code == 200
+    assert agent.send(f"{task}/status", {"status": "working"}).status_code == 200
+    return task
