@@ -22,6 +22,7 @@ from orchestration.services.outputs import add_comment
 from orchestration.services.planning import draft_plan
 from orchestration.services.projects import reopen_for_work
 from orchestration.services.readiness import make_ready, start_roots
+from orchestration.services.retrying import retry_on_deadlock
 from orchestration.services.work import Actor, Work, unit_of_work
 from orchestration.states import Complexity, Route, TaskKind, TaskStatus
 
@@ -53,6 +54,7 @@ class NewTask:
     is_self_initiated: bool = False
 
 
+@retry_on_deadlock
 def submit_message(
     *, project_id: int, text: str, actor: Actor
 ) -> tuple[Task, Assessment, PrefilterResult]:
@@ -171,6 +173,7 @@ def create_task(*, project_id: int, new: NewTask, actor: Actor) -> Task:
     return create_tasks(project_id=project_id, rows=[new], actor=actor)[0]
 
 
+@retry_on_deadlock
 def create_tasks(*, project_id: int, rows: Sequence[NewTask], actor: Actor) -> list[Task]:
     """Create root tasks with their dependencies, all or none, and start what may start.
 

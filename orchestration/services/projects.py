@@ -24,6 +24,7 @@ from orchestration.runner.workspace import allowed_workspace
 from orchestration.services.lookups import lock_project, require_version
 from orchestration.services.moves import move_project
 from orchestration.services.readiness import start_roots
+from orchestration.services.retrying import retry_on_deadlock
 from orchestration.services.work import Actor, Work, locked, unit_of_work
 from orchestration.states import AssignmentStatus, ProjectStatus, TaskStatus
 
@@ -175,6 +176,7 @@ def _merge_policy(work: Work, project: Project, patch: Mapping[str, Any]) -> Non
     )
 
 
+@retry_on_deadlock
 def pause_project(
     *, project_id: int, actor: Actor, reason: str = "", seen_version: int | None = None
 ) -> Project:
@@ -197,6 +199,7 @@ def pause_project(
     return project
 
 
+@retry_on_deadlock
 def resume_project(*, project_id: int, actor: Actor, seen_version: int | None = None) -> Project:
     """Make a suspended project active again and wake the workers; its clocks go on.
 
