@@ -86,6 +86,8 @@ class Bell:
     def __init__(self) -> None:
         self._waiting: set[asyncio.Future[None]] = set()
         self._listener: asyncio.Task[None] | None = None
+        self.listening = asyncio.Event()
+        """Set while the group's messages reach us."""
 
     @property
     def waiters(self) -> int:
@@ -118,6 +120,7 @@ class Bell:
             return
         channel = await layer.new_channel()
         await layer.group_add(AGENTS_GROUP, channel)
+        self.listening.set()
         try:
             while self._waiting:
                 with contextlib.suppress(TimeoutError):
@@ -128,6 +131,7 @@ class Bell:
             # Without the layer the claims still look again by themselves.
             logger.warning("the bell of waiting claims is out of order", exc_info=True)
         finally:
+            self.listening.clear()
             with contextlib.suppress(Exception):
                 await layer.group_discard(AGENTS_GROUP, channel)
 
