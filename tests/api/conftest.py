@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 
 import pytest
@@ -20,9 +21,11 @@ def _full_buckets() -> Iterator[None]:
 
 
 @pytest.fixture
-def project(db: None) -> Project:
-    """A project named demo."""
-    return new_project("demo")
+def project(db: None) -> Iterator[Project]:
+    """A project named demo, with an empty workspace."""
+    made = new_project("demo")
+    yield made
+    shutil.rmtree(made.workspace)
 
 
 @pytest.fixture
