@@ -23,6 +23,7 @@ AGENTS_QUEUE = "agents"
 CONTROL_QUEUE = "control"
 WAKE_EXPIRES_SECONDS = 60
 WAKE_SPAN_SECONDS = 0.1
+SILENT_SECONDS = 1.0
 BROKER_SECONDS = 2
 
 
@@ -40,6 +41,7 @@ class Slots:
         self._on_their_way = 0
         self._left = 0
         self._span_ends = 0.0
+        self._silent_until = 0.0
 
     @contextmanager
     def busy(self) -> Iterator[None]:
@@ -64,13 +66,21 @@ class Slots:
         """Start counting afresh: whatever was on its way may be lost."""
         with self._lock:
             self._on_their_way = 0
+            self._silent_until = 0.0
+
+    def be_silent(self) -> None:
+        """Send nothing for a moment: not every commit may wait for a broker that is down."""
+        with self._lock:
+            self._silent_until = time.monotonic() + SILENT_SECONDS
 
     def worth_waking(self, count: int) -> int:
         """Return how many of `count` wake-ups to send, and count them as sent."""
         total = settings.COUNTERSIGN_CONCURRENCY
+        now = time.monotonic()
         with self._lock:
+            if now < self._silent_until:
+                return 0
             if settings.REDIS_URL:
-                now = time.monotonic()
                 if now >= self._span_ends:
                     self._left, self._span_ends = total, now + WAKE_SPAN_SECONDS
                 sent = min(count, self._left)
@@ -100,14 +110,15 @@ def wake_workers(count: int) -> bool:
             )
     except (OperationalError, OSError):
         logger.warning("broker did not take a wake-up; the sweeper will repeat it")
+        slots.be_silent()
         return False
     return True
 
 
-def broker_answers() -> bool:
+def broker_answers(url: str | None = None) -> bool:
     """Whether the broker takes a connection. Units: waits at most BROKER_SECONDS."""
     try:
-        with current_app.connection_for_write(connect_timeout=BROKER_SECONDS) as connection:
+        with current_app.connection_for_write(url, connect_timeout=BROKER_SECONDS) as connection:
             connection.ensure_connection(max_retries=1, interval_start=0, timeout=BROKER_SECONDS)
     except (OperationalError, OSError):
         return False
