@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 
 from django.db import connection
 
@@ -18,7 +19,13 @@ from orchestration.models.assignments import Assignment
 from orchestration.models.audit import AuditEvent, AuditSeal
 from orchestration.models.projects import Project
 from orchestration.models.reviews import Defect
-from orchestration.models.rows import datetime_parameter, execute, fetch_rows, fetch_values
+from orchestration.models.rows import (
+    datetime_parameter,
+    execute,
+    fetch_columns,
+    fetch_rows,
+    fetch_values,
+)
 from orchestration.models.tasks import Task, TaskDependency
 from orchestration.states import (
     TASK_HOLDS_SLOT,
@@ -131,10 +138,18 @@ def record_reads(task_id: int, assignment_id: int | None, at: datetime) -> None:
     )
 
 
-def unsealed_events(floor: int, *, limit: int) -> list[AuditEvent]:
-    """Read the oldest events above an id that have no seal yet, by id."""
-    return fetch_rows(
+EVENT_COLUMNS = (
+    "id", "project_id", "task_id", "kind", "actor", "subject", "before", "after", "why",
+    "request_id", "at",
+)  # fmt: skip
+"""What a seal covers, in the order it is hashed."""
+
+
+def unsealed_events(floor: int, *, limit: int) -> list[list[Any]]:
+    """Read the oldest events above an id that have no seal yet, by id. Shape: EVENT_COLUMNS."""
+    return fetch_columns(
         AuditEvent,
+        EVENT_COLUMNS,
         f"id > %s AND NOT EXISTS (SELECT 1 FROM {SEAL} s WHERE s.event_id = {EVENT}.id) "
         "ORDER BY id LIMIT %s",
         [floor, limit],

@@ -11,7 +11,7 @@ import hashlib
 import json
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -22,7 +22,7 @@ from django.utils import timezone
 
 from orchestration.models import AuditEvent, AuditSeal
 from orchestration.models.rows import insert_states
-from orchestration.models.statements import unsealed_events
+from orchestration.models.statements import EVENT_COLUMNS, unsealed_events
 from orchestration.services.work import SYSTEM, Work, unit_of_work
 
 GENESIS = "0" * 64
@@ -42,28 +42,15 @@ class ChainFault:
     problem: str
 
 
-def event_digest(event: AuditEvent, position: int, previous: str) -> str:
-    """Hash one event as stored, at its place in the chain."""
-    body = json.dumps(
-        [
-            position,
-            previous,
-            event.pk,
-            event.project_id,
-            event.task_id,
-            event.kind,
-            event.actor,
-            event.subject,
-            event.before,
-            event.after,
-            event.why,
-            event.request_id,
-            event.at.isoformat(),
-        ],
-        ensure_ascii=False,
-        sort_keys=True,
-        separators=(",", ":"),
-    )
+_encode = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
+
+
+def event_digest(columns: Sequence[Any], position: int, previous: str) -> str:
+    """Hash one event as the database returns it, at its place in the chain.
+
+    Shape: `columns` as EVENT_COLUMNS; the time is the last of them.
+    """
+    body = _encode([position, previous, *columns[:-1], columns[-1].isoformat()])
     return hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -166,7 +153,7 @@ def _next_links() -> tuple[list[dict[str, Any]], set[int]]:
     unsealed = unsealed_events(floor.current(), limit=BATCH)
     last = AuditSeal.objects.order_by("-position").first()
     rows = list(_links(unsealed, last))
-    return rows, {event.project_id for event in unsealed if event.project_id is not None}
+    return rows, {columns[1] for columns in unsealed if columns[1] is not None}
 
 
 def _insert_seals(work: Work, rows: list[dict[str, Any]], projects: set[int]) -> None:
@@ -184,15 +171,15 @@ def _is_only_sealer() -> bool:
     return bool(row and row[0])
 
 
-def _links(events: list[AuditEvent], last: AuditSeal | None) -> Iterator[dict[str, Any]]:
+def _links(events: Sequence[Sequence[Any]], last: AuditSeal | None) -> Iterator[dict[str, Any]]:
     position = last.position if last else 0
     previous = last.hash if last else GENESIS
-    for event in events:
+    for columns in events:
         position += 1
-        digest = event_digest(event, position, previous)
+        digest = event_digest(columns, position, previous)
         yield {
             "position": position,
-            "event_id": event.pk,
+            "event_id": columns[0],
             "previous_hash": previous,
             "hash": digest,
         }
@@ -210,7 +197,8 @@ def verify_chain() -> tuple[int, ChainFault | None]:
             return count, ChainFault(expected, None, f"position {expected} is missing")
         if seal.previous_hash != previous:
             return count, ChainFault(seal.position, seal.event_id, "the link before it is broken")
-        if event_digest(seal.event, seal.position, previous) != seal.hash:
+        columns = [getattr(seal.event, name) for name in EVENT_COLUMNS]
+        if event_digest(columns, seal.position, previous) != seal.hash:
             return count, ChainFault(seal.position, seal.event_id, "the event was changed")
         previous, expected, count = seal.hash, expected + 1, count + 1
     late = AuditEvent.objects.filter(
