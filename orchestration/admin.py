@@ -1,0 +1,85 @@
+"""Read-only pages of every row, for an operator who looks for a fault."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin
+from django.db.models import Model
+from django.http import HttpRequest
+
+from orchestration.models import (
+    Agent,
+    Artifact,
+    Assessment,
+    Assignment,
+    AuditEvent,
+    AuditReport,
+    AuditSeal,
+    Blueprint,
+    Comment,
+    Decision,
+    Defect,
+    Deviation,
+    Output,
+    Plan,
+    Project,
+    QAReview,
+    Task,
+    ToolCall,
+    Verification,
+)
+
+SECRET_FIELDS = ("token_hash", "lease_token")
+
+
+if TYPE_CHECKING:
+    ModelAdmin = admin.ModelAdmin[Model]
+else:
+    # The stub is generic, the class is not.
+    ModelAdmin = admin.ModelAdmin
+
+
+class ReadOnlyAdmin(ModelAdmin):
+    """Show rows by key; add, change and delete are refused to everybody."""
+
+    exclude = SECRET_FIELDS
+    list_per_page = 50
+    show_full_result_count = False
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """Refuse."""
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Refuse."""
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Refuse."""
+        return False
+
+
+SHOWN: tuple[type[Model], ...] = (
+    Agent,
+    Artifact,
+    Assessment,
+    Assignment,
+    AuditEvent,
+    AuditReport,
+    AuditSeal,
+    Blueprint,
+    Comment,
+    Decision,
+    Defect,
+    Deviation,
+    Output,
+    Plan,
+    Project,
+    QAReview,
+    Task,
+    ToolCall,
+    Verification,
+)
+for model in SHOWN:
+    admin.site.register(model, ReadOnlyAdmin)
