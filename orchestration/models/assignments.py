@@ -47,6 +47,7 @@ class Assignment(models.Model):
     transient_count = models.PositiveIntegerField(default=0)
     not_before = models.DateTimeField(null=True, blank=True)
     deadline = models.DateTimeField(null=True, blank=True)
+    deadline_remaining_seconds = models.FloatField(null=True, blank=True)
     input = models.JSONField(default=dict, blank=True)
     prompt = models.TextField(blank=True, default="")
     hints = models.JSONField(default=dict, blank=True)

@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,13 @@ from orchestration.services.retrying import retry_on_deadlock
 from orchestration.services.work import Actor, Work, locked, unit_of_work
 from orchestration.states import AssignmentStatus, ProjectStatus, TaskStatus
 
+CLOCK_FIELDS = (
+    "is_clock_stopped",
+    "lease_expires_at",
+    "lease_remaining_seconds",
+    "deadline",
+    "deadline_remaining_seconds",
+)
 SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,58}[a-z0-9])?\Z")
 
 
@@ -244,12 +251,16 @@ def stop_clocks(work: Work, project: Project) -> None:
 
 
 def stop_clock(work: Work, row: Assignment) -> None:
-    """Stop one lease's clock, keeping what was left of it."""
-    left = (row.lease_expires_at - work.now).total_seconds() if row.lease_expires_at else 0
-    row.lease_remaining_seconds = max(left, 0)
+    """Stop one lease's clocks, keeping what was left of the lease and of the timeout."""
+    row.lease_remaining_seconds = _seconds_until(row.lease_expires_at, work)
+    row.deadline_remaining_seconds = _seconds_until(row.deadline, work)
     row.is_clock_stopped = True
-    row.lease_expires_at = None
-    work.touch(row, "lease_remaining_seconds", "is_clock_stopped", "lease_expires_at")
+    row.lease_expires_at = row.deadline = None
+    work.touch(row, *CLOCK_FIELDS)
+
+
+def _seconds_until(end: datetime | None, work: Work) -> float:
+    return max((end - work.now).total_seconds(), 0) if end is not None else 0
 
 
 def start_clocks(work: Work, project: Project) -> None:
@@ -262,11 +273,22 @@ def start_clocks(work: Work, project: Project) -> None:
 
 
 def start_clock(work: Work, row: Assignment, *, seconds: float) -> None:
-    """Start one stopped lease's clock with some seconds left."""
+    """Start one stopped lease's clocks: some seconds of lease, and what was left of the timeout."""
     row.is_clock_stopped = False
     row.lease_expires_at = work.now + timedelta(seconds=seconds)
-    row.lease_remaining_seconds = None
-    work.touch(row, "is_clock_stopped", "lease_expires_at", "lease_remaining_seconds")
+    if row.deadline_remaining_seconds is not None:
+        row.deadline = work.now + timedelta(seconds=row.deadline_remaining_seconds)
+    row.lease_remaining_seconds = row.deadline_remaining_seconds = None
+    work.touch(row, *CLOCK_FIELDS)
+
+
+def renew_lease(work: Work, row: Assignment, *, seconds: float) -> None:
+    """Give a lease that waited for Sir its full time; in a paused project it starts later."""
+    if row.project.status in (ProjectStatus.ACTIVE, ProjectStatus.COMPLETED):
+        start_clock(work, row, seconds=seconds)
+        return
+    row.lease_remaining_seconds = seconds
+    work.touch(row, "lease_remaining_seconds")
 
 
 def require_active(project: Project) -> None:

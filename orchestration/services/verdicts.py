@@ -25,7 +25,7 @@ from orchestration.services.loop import fail_leaf, replan_root
 from orchestration.services.moves import hint_task, move_defect, move_plan, move_task
 from orchestration.services.outputs import add_comment
 from orchestration.services.planning import ask_for_revision, override_plan
-from orchestration.services.projects import activate, start_clock
+from orchestration.services.projects import activate, renew_lease
 from orchestration.services.readiness import make_ready, ready_again, start_roots
 from orchestration.services.review import continue_review, reject_step
 from orchestration.services.work import Work, locked
@@ -115,7 +115,7 @@ def resume_task(work: Work, task: Task, decision: Decision) -> None:
     elif held is not None:
         held.task, held.project = task, task.project
         seconds = task.project.policy.limits.lease_seconds if held.agent_id else 0
-        start_clock(work, held, seconds=seconds or WORKER_LEASE_SECONDS)
+        renew_lease(work, held, seconds=seconds or WORKER_LEASE_SECONDS)
         move_task(work, task, TaskStatus.WORKING, why="Sir answered")
     else:
         move_task(work, task, TaskStatus.PENDING, why="Sir answered")
