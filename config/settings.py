@@ -204,8 +204,14 @@ CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"
 
 CELERY_BROKER_URL = REDIS_URL or memory_broker.URL
 CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, Any] = (
-    # Redis: an unacknowledged wake-up comes back after an hour; the sweep does not wait for that.
-    {"visibility_timeout": 3600, "socket_connect_timeout": 2, "socket_keepalive": True}
+    {
+        # An unacknowledged wake-up comes back after an hour; the sweep does not wait for that.
+        "visibility_timeout": 3600,
+        "socket_connect_timeout": 2,
+        "socket_keepalive": True,
+        # Whoever just committed does not wait for a broker that is down (kombu's own steps: 6 s).
+        "max_retries": 0,
+    }
     if REDIS_URL
     else {}
 )
