@@ -13,6 +13,7 @@ from django.test import TestCase, TransactionTestCase
 
 from config.celery import app
 from config.workers import WorkerGroup
+from orchestration.services.worker_link import stopping
 from tests.database_restore import Snapshot, take_snapshot
 from tests.services_up import PostgresServer, RedisServer
 
@@ -80,6 +81,8 @@ def running_workers(transactional_db: None) -> Iterator[WorkerGroup]:
     yield group
     group.ask_to_stop()
     assert group.wait_until_stopped(grace_seconds=20)
+    # Said to this whole process; the next test works in it again.
+    stopping.clear()
     connections.close_all()
 
 

@@ -14,7 +14,7 @@ from orchestration.services.projects import pause_project, resume_project
 from orchestration.services.sweeping import reclaim_expired_leases
 from orchestration.services.tasks import add_task_output
 from orchestration.services.work import Slot
-from orchestration.services.working import claim_one, perform_and_record
+from orchestration.services.working import Shift, claim_one, perform_and_record
 from orchestration.states import AssignmentStatus, Seat, TaskStatus
 from tests.factories import (
     actor_of,
@@ -124,7 +124,7 @@ def test_own_worker_claims_the_last_slot_once() -> None:
 
 def finish(held: Assignment) -> None:
     """Do one assignment as our own worker does, taking no other."""
-    assert perform_and_record(held, Slot("planning"), take_next=False) is None
+    assert perform_and_record(held, Shift(Slot("planning"), ends=0.0)) is None
 
 
 @pytest.fixture

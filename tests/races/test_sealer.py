@@ -148,11 +148,10 @@ def test_c_83_seal_that_was_made_up_is_named() -> None:
 @pytest.mark.postgres
 def test_second_sealer_goes_away_while_the_first_has_not_committed() -> None:
     write_many(range(10))
-    with ThreadPoolExecutor(1) as pool:
-        with transaction.atomic():
-            assert seal_events() >= 10
-            other = pool.submit(in_own_connection, seal_events)
-            assert other.result(WAIT_SECONDS) == 0
+    with ThreadPoolExecutor(1) as pool, transaction.atomic():
+        assert seal_events() >= 10
+        other = pool.submit(in_own_connection, seal_events)
+        assert other.result(WAIT_SECONDS) == 0
     assert verify_chain()[1] is None
     assert not AuditEvent.objects.filter(seal__isnull=True).exists()
 

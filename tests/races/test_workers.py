@@ -7,17 +7,17 @@ import threading
 import time
 from collections import Counter
 from functools import partial
-from pathlib import Path
 
 import pytest
 from django.db import connections
 
-from orchestration.models import Artifact, Assignment, AuditEvent, Project, Task
+from orchestration.models import Artifact, Assignment, AuditEvent, Task
 from orchestration.models.statements import running_children
 from orchestration.services.sweeping import sweep
 from orchestration.services.work import Slot
 from orchestration.services.working import work_until_idle
 from orchestration.states import AssignmentStatus, Seat, TaskStatus
+from tests.effects import append, effect_lines, effects
 from tests.factories import child, drive, fresh, new_project, step, submit_plan
 from tests.races.contest import WAIT_SECONDS, on_both, rivals
 
@@ -88,17 +88,6 @@ def test_running_steps_never_exceed_the_slots(limit: int, threads: int) -> None:
     assert census.looks > len(keys)
 
 
-def append(key: str, *, fails_first: bool = False) -> list[str]:
-    """Write a command that appends its step's key to a file; it may fail the first time."""
-    failing = f"test -e {key}.tried || {{ touch {key}.tried; exit 1; }}; " if fails_first else ""
-    return [f"sh -c '{failing}echo {key} >> effects'"]
-
-
-def effects(project: Project) -> Counter[str]:
-    """Count what the steps of a project did, by key."""
-    return Counter((Path(project.workspace) / "effects").read_text().split())
-
-
 def test_c_55_phase_of_thirty_with_failures_and_retries_ends() -> None:
     project = new_project()
     failing = set(random.Random(SEED).sample(range(30), 12))
@@ -122,7 +111,7 @@ def test_c_56_second_phase_starts_after_every_step_of_the_first_has_ended() -> N
     )
     work_together(root)
     assert_done(root)
-    lines = (Path(project.workspace) / "effects").read_text().split()
+    lines = effect_lines(project)
     assert {line[0] for line in lines[:8]} == {"s"}
     assert sorted(lines[8:]) == ["t0", "t1", "t2", "t3"]
 
