@@ -12,6 +12,9 @@ from celery import shared_task, signals
 from django.conf import settings
 
 from orchestration.enqueue import slots
+from orchestration.policy import DEFAULT_POLICY
+from orchestration.rules.prefilter import prefilter
+from orchestration.rules.redlines import red_lines_in
 from orchestration.services.audit import seal_events
 from orchestration.services.health import answer_canary
 from orchestration.services.sweeping import reclaim_from_dead, sweep
@@ -36,6 +39,9 @@ def allow_running_work(**_: object) -> None:
     held by a process that is gone, so it goes back in the queue at once.
     """
     stopping.clear()
+    # Words are compiled at first use; the first message should not wait for that.
+    prefilter("", DEFAULT_POLICY)
+    red_lines_in([""], DEFAULT_POLICY)
     if not settings.REDIS_URL:
         reclaim_from_dead(f"{socket.gethostname()}:", alive=process_name(os.getpid()))
 
