@@ -17,6 +17,7 @@ from django.db import connection
 from orchestration.models.artifacts import Artifact, ArtifactRead
 from orchestration.models.assignments import Assignment
 from orchestration.models.audit import AuditEvent, AuditSeal
+from orchestration.models.decisions import Decision
 from orchestration.models.projects import Project
 from orchestration.models.reviews import Defect
 from orchestration.models.rows import (
@@ -44,6 +45,7 @@ PROJECT = Project._meta.db_table
 ARTIFACT = Artifact._meta.db_table
 READ = ArtifactRead._meta.db_table
 DEFECT = Defect._meta.db_table
+DECISION = Decision._meta.db_table
 EVENT = AuditEvent._meta.db_table
 SEAL = AuditSeal._meta.db_table
 
@@ -114,11 +116,6 @@ def is_root_ending(root_id: int) -> bool:
     return bool(fetch_values(f"SELECT 1 FROM {TASK} WHERE id = %s AND is_ending", [root_id]))
 
 
-def has_defects(task_id: int) -> bool:
-    """Whether a task ever had a defect; most steps never do."""
-    return bool(fetch_values(f"SELECT 1 FROM {DEFECT} WHERE task_id = %s LIMIT 1", [task_id]))
-
-
 def running_children(parent_id: int) -> int:
     """Count the leaves of a parent that hold one of its parallel slots."""
     sql = (
@@ -135,6 +132,25 @@ def record_reads(task_id: int, assignment_id: int | None, at: datetime) -> None:
         f"SELECT a.id, %s, %s, %s FROM {EDGE} d JOIN {ARTIFACT} a ON a.task_id = d.requires_id "
         "WHERE d.task_id = %s ON CONFLICT DO NOTHING",
         [task_id, assignment_id, datetime_parameter(at), task_id],
+    )
+
+
+def place_of_decision(decision_id: int) -> tuple[int, int | None, int | None] | None:
+    """Say where a decision stands. Shape: (project id, task id, the task's parent id) or None."""
+    rows = fetch_values(
+        f"SELECT d.project_id, d.task_id, t.parent_id FROM {DECISION} d "
+        f"LEFT JOIN {TASK} t ON t.id = d.task_id WHERE d.id = %s",
+        [decision_id],
+    )
+    return (rows[0][0], rows[0][1], rows[0][2]) if rows else None
+
+
+def defects_in(task_id: int, statuses: Sequence[str]) -> list[Defect]:
+    """Read the defects of a task in some states, oldest first."""
+    return fetch_rows(
+        Defect,
+        f"task_id = %s AND status IN ({_marks(statuses)}) ORDER BY id",
+        [task_id, *statuses],
     )
 
 

@@ -20,14 +20,16 @@ from orchestration.errors import (
     NotFound,
     Stale,
 )
-from orchestration.models import Decision, DecisionView, Project, Task
+from orchestration.models import Decision, DecisionView, Project
+from orchestration.models.rows import fetch_rows
+from orchestration.models.statements import place_of_decision
 from orchestration.rules.diffs import parse_diff
 from orchestration.services.inbox import decision_digest
 from orchestration.services.lookups import lock_project, lock_task
 from orchestration.services.moves import move_decision
 from orchestration.services.retrying import retry_on_deadlock
 from orchestration.services.verdicts import apply_verdict
-from orchestration.services.work import Actor, Work, locked, unit_of_work
+from orchestration.services.work import Actor, Work, unit_of_work
 from orchestration.states import DecisionStatus, ProjectStatus
 
 MAX_REASON_CHARACTERS = 10_000
@@ -87,23 +89,18 @@ def decide_decision(
 
 def _lock_in_order(decision_id: int) -> Decision:
     """Lock project, parent, task and then the decision, and attach them to it."""
-    found = Decision.objects.filter(pk=decision_id).first()
-    if found is None:
+    place = place_of_decision(decision_id)
+    if place is None:
         raise NotFound("There is no such decision.")
-    project: Project = lock_project(found.project_id)
-    task = _lock_task_in_order(found.task_id, project) if found.task_id is not None else None
-    decision: Decision = locked(Decision.objects.filter(pk=decision_id)).get()
+    project_id, task_id, parent_id = place
+    project: Project = lock_project(project_id)
+    parent = lock_task(parent_id, project=project) if parent_id is not None else None
+    task = lock_task(task_id, project=project) if task_id is not None else None
+    if task is not None and parent is not None:
+        task.parent = parent
+    decision = fetch_rows(Decision, "id = %s", [decision_id], lock=True)[0]
     decision.project, decision.task = project, task
     return decision
-
-
-def _lock_task_in_order(task_id: int, project: Project) -> Task:
-    parent_id = Task.objects.filter(pk=task_id).values_list("parent_id", flat=True).first()
-    parent = lock_task(parent_id, project=project) if parent_id is not None else None
-    task = lock_task(task_id, project=project)
-    if parent is not None:
-        task.parent = parent
-    return task
 
 
 def standing_of(decision: Decision) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any
 from orchestration.contracts.results import CommentInput, OutputInput, ToolCallInput
 from orchestration.errors import WorkspaceError
 from orchestration.models import Agent, Assignment, Comment, Output, Task, ToolCall
-from orchestration.models.rows import insert_rows
+from orchestration.models.rows import fetch_rows, insert_rows
 from orchestration.rules.handoff import check_handoff
 from orchestration.runner.workspace import read_inside
 from orchestration.services.moves import hint_task
@@ -95,7 +95,8 @@ def add_output(
 def newest_outputs(task: Task) -> list[Output]:
     """The newest version of each output of a task's present attempt, oldest name first."""
     newest: dict[str, Output] = {}
-    for output in task.outputs.filter(attempt=task.attempt, is_orphan=False).order_by("pk"):
+    where = "task_id = %s AND attempt = %s AND NOT is_orphan ORDER BY id"
+    for output in fetch_rows(Output, where, [task.pk, task.attempt]):
         newest[output.path or output.title] = output
     return list(newest.values())
 

@@ -13,7 +13,7 @@ from typing import Any
 from orchestration.contracts.results import QaResult
 from orchestration.models import Assignment, Defect, Output, QAReview, Task
 from orchestration.models.rows import insert_rows
-from orchestration.models.statements import has_defects
+from orchestration.models.statements import defects_in
 from orchestration.seats.registry import EXTERNAL
 from orchestration.services.artifacts import lock_artifacts
 from orchestration.services.assignments import queue_assignment
@@ -190,17 +190,12 @@ def continue_review(
 
 def _unfinished_defects(task: Task) -> list[Defect]:
     """The defects a task still has to see through; most steps never had one."""
-    if not has_defects(task.pk):
-        return []
-    unfinished = [state.value for state in DEFECT_UNFINISHED]
-    return list(task.defects.filter(status__in=unfinished).order_by("pk"))
+    return defects_in(task.pk, [state.value for state in DEFECT_UNFINISHED])
 
 
 def _exceptions(task: Task) -> str:
     """Name the defects of this attempt that were accepted as they are."""
-    if not has_defects(task.pk):
-        return ""
-    rows = task.defects.filter(status=DefectStatus.ACCEPTED_AS_IS.value).order_by("pk")
+    rows = defects_in(task.pk, [DefectStatus.ACCEPTED_AS_IS.value])
     return "; ".join(f"{row.severity}: {row.title}" for row in rows)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from orchestration.contracts.results import CommentInput
 from orchestration.errors import Conflict
 from orchestration.models import Assignment, Decision, Defect, Plan, Task
+from orchestration.models.rows import fetch_rows
 from orchestration.services.assignments import (
     WORKER_LEASE_SECONDS,
     cancel_live,
@@ -58,7 +59,7 @@ def _task(decision: Decision) -> Task:
 def medium_defect(work: Work, decision: Decision, verdict: str) -> None:
     """Approve, request changes, accept as is or reject: on the defect, then on its task."""
     task = _task(decision)
-    defect: Defect = locked(Defect.objects.filter(decisions=decision)).get()
+    defect = fetch_rows(Defect, "id = %s", [decision.defect_id], lock=True)[0]
     defect.task = task
     if verdict == "request_changes":
         ask_for_proposal(work, task, defect, guidance=decision.reason)
