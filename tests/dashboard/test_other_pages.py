@@ -1,0 +1,280 @@
+"""Overview, audit trail, new work, search, deciding together, and the pages of errors."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from datetime import timedelta
+
+import pytest
+from asgiref.sync import sync_to_async
+from django.contrib.auth.models import User
+from django.db import connections
+from django.test import AsyncClient, Client
+from django.urls import reverse
+from django.utils import timezone
+
+from orchestration.models import AuditEvent, AuditSeal, Decision, Project, Task
+from orchestration.services.audit import seal_events
+from tests.dashboard.conftest import Waiting, make_waiting
+from tests.factories import agent_step, decide, drive, new_project, step, submit_plan
+
+# --- Overview -------------------------------------------------------------------------------------
+
+
+def test_overview_says_what_waits_and_orders_projects_by_need(
+    sir: User, sir_client: Client
+) -> None:
+    make_waiting("waits")
+    submit_plan(new_project("quiet"), step("1"))
+    drive()
+    page = sir_client.get("/").content.decode()
+    assert "One decision waits for you" in page
+    assert "1 task waits behind them." in page
+    assert page.index("waits</span>") < page.index("quiet</span>")
+    for text in ("nothing else can run", "Completed", "1 of 1", "Decided without you"):
+        assert text in page, text
+
+
+def test_overview_of_a_fresh_installation_helps_to_begin(sir: User, sir_client: Client) -> None:
+    page = sir_client.get("/").content.decode()
+    assert "Make it yours" in page
+    assert "none connected yet" in page
+    assert "Nothing needs you" in page
+
+
+def test_overview_refresh_is_only_the_lead(waiting: Waiting, sir_client: Client) -> None:
+    answer = sir_client.get("/", headers={"HX-Request": "true"})
+    assert b"<html" not in answer.content
+    assert b"One decision waits for you" in answer.content
+
+
+def test_news_since_the_last_look_are_counted_once(waiting: Waiting, sir_client: Client) -> None:
+    sir_client.get("/")
+    decide(waiting.decision, "approve")
+    drive(waiting.project)
+    seal_events()
+    news = sir_client.get("/").content.decode()
+    assert "Since you last looked" in news
+    assert "HELLO-1 done" in news
+    assert "Since you last looked" not in sir_client.get("/").content.decode()
+
+
+# --- Audit ----------------------------------------------------------------------------------------
+
+
+def test_audit_is_filtered_and_paged_without_gaps(waiting: Waiting, sir_client: Client) -> None:
+    url = reverse("dashboard:audit")
+    rows = AuditSeal.objects.count()
+    assert rows > 30
+    page = sir_client.get(url).content.decode()
+    assert f'id="event-{rows}"' in page
+    narrowed = sir_client.get(url, {"noun": "decision", "project": "hello"}).content.decode()
+    assert narrowed.count('<tr id="event-') == 1
+    assert "decision.opened" in narrowed
+    assert "No event matches" in sir_client.get(url, {"q": "zzz"}).content.decode()
+    assert sir_client.get(url, {"on": "not-a-day", "before": "x"}).status_code == 200
+
+
+def test_verify_button_confirms_the_chain(waiting: Waiting, sir_client: Client) -> None:
+    answer = sir_client.post(reverse("dashboard:audit_verify"))
+    assert f"{AuditSeal.objects.count()} events verified" in answer.content.decode()
+
+
+def test_verify_button_names_what_is_broken(waiting: Waiting, sir_client: Client) -> None:
+    late = AuditEvent.objects.create(
+        kind="task.done", actor="system", subject="task:1", at=timezone.now() - timedelta(days=1)
+    )
+    answer = sir_client.post(
+        reverse("dashboard:audit_verify"), headers={"HX-Request": "true"}
+    ).content.decode()
+    assert 'role="alert"' in answer
+    assert f"event {late.pk}: the event was never sealed" in answer
+    assert "<html" not in answer
+
+
+async def read_export(user: User, **query: str) -> tuple[str, str]:
+    """Download the trail as a server does, asynchronously."""
+    client = AsyncClient()
+    await client.aforce_login(user)
+    answer = await client.get(reverse("dashboard:audit_export"), query)
+    content = b"".join([piece async for piece in answer])  # type: ignore[attr-defined]
+    # The thread of the asynchronous calls outlives the test, and the next one's database is new.
+    await sync_to_async(connections.close_all)()
+    return content.decode(), answer["Content-Disposition"]
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_export_holds_every_event_as_json_lines(
+    transactional_db: None, exported: User
+) -> None:
+    text, name = await read_export(exported, form="jsonl")
+    rows = [json.loads(line) for line in text.splitlines()]
+    assert [row["position"] for row in rows] == list(range(1, len(rows) + 1))
+    assert name == 'attachment; filename="audit-all.jsonl"'
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_export_as_csv_defuses_formulas(transactional_db: None, exported: User) -> None:
+    text, _ = await read_export(exported, form="csv", project="hello")
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert {row["kind"] for row in rows} >= {"task.pending", "decision.opened"}
+    assert rows[-1]["why"] == "'=cmd()"
+
+
+@pytest.fixture
+def exported(transactional_db: None) -> User:
+    held = make_waiting("hello")
+    user = User.objects.create_user("reader", password="a good password")
+    user.groups.create(name="viewer")
+    AuditEvent.objects.create(
+        kind="task.odd", actor="system", subject="x", why="=cmd()", project=held.project
+    )
+    seal_events()
+    return user
+
+
+# --- New work -------------------------------------------------------------------------------------
+
+
+def test_new_work_becomes_a_task(sir: User, sir_client: Client) -> None:
+    new_project("inbox-of-work")
+    answer = sir_client.post("/new/", {"project": "inbox-of-work", "text": "Summarise the log"})
+    assert answer.status_code == 303
+    task = Task.objects.get()
+    assert answer["Location"] == f"/projects/inbox-of-work/tasks/{task.pk}/"
+
+
+@pytest.mark.parametrize(
+    ("text", "status", "words"),
+    [
+        ("", 422, "This field is required"), ("   ", 422, "the message is empty"),
+        ("/nonsense do it", 422, "there is no command /nonsense"),
+        ("/three-step", 422, "has no text"), ("x" * 1_000_001, 413, "1000001 bytes"),
+    ],
+)  # fmt: skip
+def test_refused_text_stays_in_the_form(
+    text: str, status: int, words: str, sir: User, sir_client: Client
+) -> None:
+    new_project("work")
+    answer = sir_client.post("/new/", {"project": "work", "text": text})
+    assert answer.status_code == status
+    assert words in answer.content.decode()
+    assert not Task.objects.exists()
+
+
+def test_preview_says_what_s0_would_do_and_stores_nothing(sir: User, viewer_client: Client) -> None:
+    new_project("work")
+    url = reverse("dashboard:new_work_preview")
+    direct = viewer_client.post(url, {"project": "work", "text": "谢谢"}).content.decode()
+    assert "off the master list" in direct
+    assessed = viewer_client.post(
+        url, {"project": "work", "text": "谢谢，另外把整个支付系统重构一下"}
+    )
+    assert "To scoring" in assessed.content.decode()
+    assert "重构" in assessed.content.decode()
+    named = viewer_client.post(url, {"text": "/three-step tidy up"}).content.decode()
+    assert "Starts the workflow /three-step" in named
+    assert not Task.objects.exists()
+
+
+# --- Search ---------------------------------------------------------------------------------------
+
+
+def test_search_jumps_to_a_key_a_step_and_a_project(waiting: Waiting, sir_client: Client) -> None:
+    for text, target in (
+        ("HELLO-1", waiting.root), ("hello-1", waiting.root), ("HELLO-1 / 2", waiting.step),
+    ):  # fmt: skip
+        answer = sir_client.get("/search/", {"q": text})
+        assert answer["Location"] == f"/projects/hello/tasks/{target.pk}/", text
+    assert sir_client.get("/search/", {"q": "hello"})["Location"] == "/projects/hello/"
+
+
+def test_search_lists_what_holds_the_words(waiting: Waiting, sir_client: Client) -> None:
+    page = sir_client.get("/search/", {"q": "right way"}).content.decode()
+    assert f"/projects/hello/tasks/{waiting.root.pk}/" in page
+    nothing = sir_client.get("/search/", {"q": "<b>none</b>"}).content.decode()
+    assert "&lt;b&gt;none&lt;/b&gt;" in nothing
+
+
+# --- Together -------------------------------------------------------------------------------------
+
+
+def ask_thrice() -> list[Decision]:
+    """Three open Medium defects of one project."""
+    project = new_project("three")
+    submit_plan(
+        project,
+        *(step(str(n), run=["false"], on_failure={"severity": "medium"}) for n in range(3)),
+        agent_step("later"),
+    )
+    drive(project)
+    return list(Decision.objects.filter(status="open").order_by("pk"))
+
+
+def together(rows: list[Decision], verdict: str, **rest: str) -> dict[str, object]:
+    """Fill the form of the stack."""
+    sent: dict[str, object] = {"selected": [str(row.pk) for row in rows], "verdict": verdict}
+    for row in rows:
+        sent |= {f"version-{row.pk}": row.version, f"digest-{row.pk}": row.digest}
+    return sent | rest
+
+
+def test_items_are_decided_together_and_a_stale_one_is_left_out(
+    sir: User, sir_client: Client
+) -> None:
+    rows = ask_thrice()
+    stack = sir_client.get("/inbox/together/", {"selected": [row.pk for row in rows]})
+    assert all(row.digest.encode() in stack.content for row in rows)
+    sent = together(rows, "accept_as_is", reason="for now")
+    sent[f"version-{rows[1].pk}"] = 99
+    answer = sir_client.post("/inbox/together/", sent).content.decode()
+    assert "2 of 3 signed" in answer
+    assert answer.count("<span>Not signed</span>") == 1
+    assert [Decision.objects.get(pk=row.pk).status for row in rows] == [
+        "decided", "open", "decided",
+    ]  # fmt: skip
+
+
+def test_destructive_verdict_on_all_needs_the_tick(sir: User, sir_client: Client) -> None:
+    rows = ask_thrice()
+    answer = sir_client.post("/inbox/together/", together(rows, "reject", reason="no"))
+    assert answer.status_code == 422
+    assert Decision.objects.filter(status="open").count() == 3
+
+
+def test_stack_is_of_one_kind_and_never_of_stops(sir: User, sir_client: Client) -> None:
+    rows = ask_thrice()
+    Decision.objects.filter(pk=rows[2].pk).update(kind="max_retries")
+    page = sir_client.get("/inbox/together/", {"selected": [row.pk for row in rows]})
+    assert f'name="selected" value="{rows[2].pk}"'.encode() not in page.content
+    lone = sir_client.get("/inbox/together/", {"selected": [rows[2].pk]})
+    assert lone["Location"] == "/inbox/"
+
+
+# --- Errors, language, theme ----------------------------------------------------------------------
+
+
+def test_broken_page_keeps_the_shell(waiting: Waiting, sir: User) -> None:
+    client = Client(raise_request_exception=False)
+    client.force_login(sir)
+    Project.objects.update(policy_json="{")
+    answer = client.get(f"/inbox/{waiting.decision.pk}/")
+    assert answer.status_code == 500
+    assert b"The page broke" in answer.content
+    assert b'class="side"' in answer.content
+
+
+def test_language_is_switched_by_a_form(waiting: Waiting, sir_client: Client) -> None:
+    sir_client.post(reverse("set_language"), {"language": "zh-hans", "next": "/inbox/"})
+    page = sir_client.get("/inbox/").content.decode()
+    assert '<html lang="zh-hans"' in page
+    assert "收件箱" in page
+
+
+def test_theme_comes_from_the_cookie_and_nothing_else(waiting: Waiting, sir_client: Client) -> None:
+    sir_client.cookies["theme"] = "dark"
+    assert b'data-bs-theme="dark"' in sir_client.get("/").content
+    sir_client.cookies["theme"] = '"><script>'
+    assert b"data-bs-theme=" not in sir_client.get("/").content

@@ -1,0 +1,157 @@
+"""A task's page: the method's order, an agent that is missing, steering, assignment, artifact."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import reverse
+
+from orchestration.models import Artifact, Assignment, Project, Task
+from orchestration.services.intake import NewTask, create_task, submit_message
+from orchestration.services.work import Actor
+from orchestration.states import TaskStatus
+from tests.dashboard.conftest import Waiting
+from tests.factories import (
+    agent_step,
+    child,
+    claim,
+    decide,
+    drive,
+    fresh,
+    hand_in,
+    new_agent,
+    new_project,
+    set_status,
+    submit_plan,
+)
+
+SIR = Actor("human:sir")
+
+
+def page_of(client: Client, task: Task, project: Project) -> str:
+    """Read a task's page."""
+    return client.get(reverse("dashboard:task", args=[project.slug, task.pk])).content.decode()
+
+
+def test_root_shows_plan_steps_defects_artifacts_and_assignments(
+    waiting: Waiting, sir_client: Client
+) -> None:
+    page = page_of(sir_client, waiting.root, waiting.project)
+    for text in (
+        "1 step waits for you", "Blueprint locked", "greeting.txt v1", "do 2: exit 1",
+        "1 waits for you", "executor", "attempt 1 of 3", "phase 1",
+    ):  # fmt: skip
+        assert text in page, text
+
+
+def test_sections_without_content_say_when_they_will_have_some(
+    sir: User, sir_client: Client
+) -> None:
+    project = new_project("fresh")
+    root = submit_plan(project, agent_step("1"))
+    page = page_of(sir_client, child(root, "1") if root.children.exists() else root, project)
+    assert "A step hands in its output when it is done." in page
+    assert "Outputs are locked when every check passed." in page
+
+
+def test_score_is_shown_with_its_evidence(sir: User, sir_client: Client) -> None:
+    project = new_project("scored")
+    text = "分析对账差异日报并设计新的格式，然后迁移整个系统的数据"
+    task, _, _ = submit_message(project_id=project.pk, text=text, actor=SIR)
+    drive(project)
+    page = page_of(sir_client, task, project)
+    assert "No whitelist pattern matched the whole text" in page
+    assert 'class="scale-knob"' in page
+    assert "设计" in page
+
+
+def test_missing_agent_is_said_with_how_to_connect_one(sir: User, sir_client: Client) -> None:
+    project = new_project("alone")
+    task = create_task(
+        project_id=project.pk, new=NewTask(text="think hard", route="three_step"), actor=SIR
+    )
+    drive(project)
+    page = page_of(sir_client, task, project)
+    assert "Waiting for an agent" in page
+    assert "manage.py create_agent my-agent --scopes plan --project alone" in page
+    assert '{"seats": [&quot;planner&quot;]' in page
+
+
+def test_agents_work_shows_hand_off_trust_and_layers(sir: User, sir_client: Client) -> None:
+    project, agent = new_project("agents"), new_agent("coder-05")
+    root = submit_plan(project, agent_step("1"))
+    drive(project)
+    claim(child(root, "1"), agent)
+    set_status(child(root, "1"), agent, "working")
+    hand_in(child(root, "1"), agent, content="line one\nline two")
+    page = page_of(sir_client, child(root, "1"), project)
+    assert "coder-05" in page
+    assert "done; nothing open" in page
+    assert "18 / 500" in page
+    assert "L1 format" in page
+    assert "Show its 2 lines" in page
+
+
+def test_comment_reaches_the_task(waiting: Waiting, sir_client: Client) -> None:
+    url = reverse("dashboard:comment", args=["hello", waiting.step.pk])
+    answer = sir_client.post(url, {"body": "look at **line 3**"})
+    assert answer.status_code == 303
+    page = page_of(sir_client, waiting.step, waiting.project)
+    assert "<strong>line 3</strong>" in page
+    assert sir_client.post(url, {"body": " "}).status_code == 422
+
+
+def test_cancel_asks_once_more_and_needs_a_reason(waiting: Waiting, sir_client: Client) -> None:
+    url = reverse("dashboard:cancel", args=["hello", waiting.root.pk])
+    question = sir_client.get(url)
+    assert b"There is no undo." in question.content
+    assert fresh(waiting.root).status == TaskStatus.WORKING
+    assert sir_client.post(url, {"reason": " "}).status_code == 422
+    assert sir_client.post(url, {"reason": "not needed"}).status_code == 303
+    assert fresh(waiting.root).status == TaskStatus.CANCELLED
+    assert sir_client.post(url, {"reason": "again"}).status_code == 409
+
+
+def test_replan_of_a_step_is_refused_with_the_reason(waiting: Waiting, sir_client: Client) -> None:
+    url = reverse("dashboard:replan", args=["hello", waiting.step.pk])
+    answer = sir_client.post(url, {"reason": "other way"})
+    assert answer.status_code == 409
+    assert b"only a planned root" in answer.content
+
+
+def test_replan_of_a_root_ends_its_attempt(waiting: Waiting, sir_client: Client) -> None:
+    url = reverse("dashboard:replan", args=["hello", waiting.root.pk])
+    assert sir_client.post(url, {"reason": "other way"}).status_code == 303
+    assert fresh(waiting.root).attempt == 2
+
+
+def test_assignment_page_shows_input_calls_and_result(waiting: Waiting, sir_client: Client) -> None:
+    row = Assignment.objects.filter(task=waiting.step, seat="executor").get()
+    url = reverse("dashboard:assignment", args=["hello", row.pk])
+    page = sir_client.get(url).content.decode()
+    for text in ("executor of HELLO-1 / 2", "Prompt as sent", "Tool calls", "grep"):
+        assert text in page, text
+
+
+def test_artifact_is_a_download_of_plain_data(waiting: Waiting, sir_client: Client) -> None:
+    artifact = Artifact.objects.get(project=waiting.project, name="greeting.txt")
+    answer = sir_client.get(reverse("dashboard:artifact", args=["hello", artifact.pk]))
+    assert answer.content == b"helo\n"
+    assert answer["Content-Type"] == "application/octet-stream"
+    assert answer["Content-Disposition"] == 'attachment; filename="greeting.txt"'
+    assert answer["X-Content-Type-Options"] == "nosniff"
+
+
+def test_finished_task_shows_the_verified_defect(waiting: Waiting, sir_client: Client) -> None:
+    decide(waiting.decision, "approve")
+    drive(waiting.project)
+    page = page_of(sir_client, waiting.root, waiting.project)
+    assert "Verified" in page
+    assert "3/3" in page
+
+
+@pytest.mark.parametrize("name", ["nothing", "s0", "page"])
+def test_unknown_part_is_404(name: str, waiting: Waiting, sir_client: Client) -> None:
+    url = reverse("dashboard:task_part", args=["hello", waiting.root.pk, name])
+    assert sir_client.get(url).status_code == 404
