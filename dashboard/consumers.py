@@ -75,7 +75,7 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
         await asyncio.gather(self.writer, return_exceptions=True)
 
 
-@database_sync_to_async  # type: ignore[misc]  # Channels has no types
+@database_sync_to_async  # type: ignore[untyped-decorator]  # Channels has no types
 def find_projects(user: AbstractBaseUser | AnonymousUser, slugs: Sequence[str]) -> list[int] | None:
     """Ids of the projects a socket asks for; None when its user may not read."""
     if role_of(user) is None:

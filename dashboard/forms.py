@@ -92,7 +92,8 @@ def read_verdict(posted: QueryDict) -> SentVerdict:
     Errors: Invalid without a verdict, a version or a digest.
     """
     version = read_number(posted, "version")
-    if not posted.get("verdict") or version is None or not posted.get("digest"):
+    verdict, digest = posted.get("verdict"), posted.get("digest")
+    if not verdict or version is None or not digest:
         raise Invalid("the form does not say what is signed")
     payload: dict[str, Any] = {}
     if posted.get("text"):
@@ -100,9 +101,9 @@ def read_verdict(posted: QueryDict) -> SentVerdict:
     if posted.getlist("remove"):
         payload["remove"] = posted.getlist("remove")
     return SentVerdict(
-        verdict=posted["verdict"],
+        verdict=verdict,
         version=version,
-        digest=posted["digest"],
+        digest=digest,
         reason=posted.get("reason", ""),
         payload=payload,
         is_confirmed=posted.get("confirmed") == "1",

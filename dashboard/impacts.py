@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from django.utils.translation import gettext, ngettext
 
 from dashboard.charts import Impact, ImpactItem, ImpactNode
-from dashboard.drawings import IMPACT_BOX, Link, lay_out
+from dashboard.drawings import IMPACT_BOX, Edge, Link, lay_out
 from dashboard.places import address
 from orchestration.models import Decision, Project, Task
 from orchestration.selectors.blocked import OpenStep, WaitingWork, load_waiting_work, locked_readers
@@ -70,7 +70,7 @@ def _waiting_item(step: OpenStep, project: Project) -> ImpactItem:
 
 def _drawing(
     task: Task, locked: Sequence[Task], waiting: Sequence[OpenStep], work: WaitingWork
-) -> tuple[list[ImpactNode], Sequence[object], int, int]:
+) -> tuple[list[ImpactNode], Sequence[Edge], int, int]:
     """Draw the step between its locked readers and the first of what waits."""
     drawn = waiting[:DRAWN_WAITING]
     before = locked[:DRAWN_LOCKED]

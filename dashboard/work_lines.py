@@ -61,8 +61,20 @@ def _handoff_words(body: str) -> str:
         return body
     if parsed is None:
         return body
-    parts = parsed.to_document()
-    return "\n\n".join(f"**{name}:** {value}" for name, value in parts.items() if value)
+    lists = {
+        gettext("Artifacts"): list(parsed.artifacts),
+        gettext("Decisions"): [f"{one.what}: {one.why}" for one in parsed.decisions],
+        gettext("Problems"): [f"{one.what}: {one.how_solved}" for one in parsed.problems],
+        gettext("Advice"): list(parsed.advice),
+    }
+    parts = [parsed.completed, *(_listed(name, items) for name, items in lists.items() if items)]
+    return "\n\n".join(parts)
+
+
+def _listed(name: str, items: Sequence[str]) -> str:
+    """Write a Markdown list under its name. An item stays one item, however it is broken up."""
+    lines = "\n".join(f"- {' '.join(item.split())}" for item in items)
+    return f"**{name}**\n\n{lines}"
 
 
 @dataclass(frozen=True, slots=True)

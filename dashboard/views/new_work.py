@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.http import HttpResponse
+from django.http import HttpResponse, HttpResponseBase
 from django.shortcuts import render
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods, require_POST
@@ -31,7 +31,7 @@ CLOSED = frozenset({ProjectStatus.ARCHIVED.value, ProjectStatus.SAFE_STOP.value}
 
 @page
 @require_http_methods(["GET", "HEAD", "POST"])
-def new_work(request: DashboardRequest) -> HttpResponse:
+def new_work(request: DashboardRequest) -> HttpResponseBase:
     """Show the form; a POST submits the message and leads to what it became."""
     if request.method == "POST":
         return submit(request)

@@ -176,15 +176,13 @@ def describe_roots(tasks: Sequence[Task]) -> list[MasterTask]:
         .values("parent")
         .annotate(total=Count("pk"), done=Count("pk", filter=IS_FINISHED))
     )
-    for one in steps:
-        found[one["parent"]].steps_total = one["total"]
-        found[one["parent"]].steps_done = one["done"]
+    for parent, total, finished in steps.values_list("parent", "total", "done"):
+        if parent is not None:
+            found[parent].steps_total, found[parent].steps_done = total, finished
     top = Coalesce("task__root", "task")
-    for one in (
-        waiting_decisions().annotate(top=top).filter(top__in=found).values("top")
-        .annotate(n=Count("pk"))
-    ):  # fmt: skip
-        found[one["top"]].waiting = one["n"]
+    asked = waiting_decisions().annotate(top=top).filter(top__in=found).values("top")
+    for pk, count in asked.annotate(n=Count("pk")).values_list("top", "n"):
+        found[pk].waiting = count
     waiting = agent_work().annotate(top=top).filter(top__in=found)
     for pk in waiting.values_list("top", flat=True).distinct():
         found[pk].needs_agent = True

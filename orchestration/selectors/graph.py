@@ -222,7 +222,7 @@ def _add_times(root: Task, found: Sequence[Step], *, where: Q | None = None) -> 
             step.needs_agent = step.needs_agent or _needs_agent(status, backend)
     waiting = waiting_decisions().filter(mine).order_by("pk")
     for task_id, since in waiting.values_list("task_id", "created_at"):
-        step = by_id.get(task_id) if task_id is not None else None
+        step = by_id.get(task_id)
         if step is not None:
             step.waiting_since = min(step.waiting_since or since, since)
 

@@ -194,7 +194,7 @@ def reported_cost() -> Cast:
 
 def costs_by_project() -> Mapping[int, Cost]:
     """Add up what agents reported, by project; work of our own backends costs nothing."""
-    found = _agent_work().values("project").annotate(**_cost_sums())
+    found: Any = _agent_work().values("project").annotate(**_cost_sums())
     return {one["project"]: Cost(one["reported"] or 0.0, one["unknown"]) for one in found}
 
 

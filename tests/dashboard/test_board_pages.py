@@ -206,9 +206,9 @@ def test_changes_name_what_moved_since_a_position_also_before_it_is_sealed(
     waiting: Waiting, sir_client: Client
 ) -> None:
     url = reverse("dashboard:changes")
-    position = sir_client.get(url, {"project": "hello", "after": 10**6}).json()["position"]
+    position: int = sir_client.get(url, {"project": "hello", "after": "9999999"}).json()["position"]
     sir_client.post(reverse("dashboard:pause", args=["hello"]))
-    asked = {"project": "hello", "after": position}
+    asked = {"project": "hello", "after": str(position)}
     unsealed = sir_client.get(url, asked).json()
     topics = {one["topic"] for one in unsealed["hints"]}
     assert f"project:{waiting.project.pk}" in topics
@@ -224,6 +224,6 @@ def test_changes_that_are_too_many_ask_for_a_whole_refresh(sir: User, sir_client
     submit_plan(project, *(agent_step(f"s{n}") for n in range(260)))
     drive(project)
     seal_events()
-    found = sir_client.get(reverse("dashboard:changes"), {"project": "busy", "after": 0}).json()
+    found = sir_client.get(reverse("dashboard:changes"), {"project": "busy", "after": "0"}).json()
     assert found["reset"] is True
     assert found["hints"] == []

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
+from orchestration.contracts.results import CommentInput
 from orchestration.models import Artifact, Assignment, Project, Task
 from orchestration.services.intake import NewTask, create_task, submit_message
+from orchestration.services.tasks import add_task_comment
 from orchestration.services.work import Actor
-from orchestration.states import TaskStatus
+from orchestration.states import CommentType, TaskStatus
 from tests.dashboard.conftest import Waiting
 from tests.factories import (
+    actor_of,
     agent_step,
     child,
     claim,
@@ -64,6 +69,28 @@ def test_score_is_shown_with_its_evidence(sir: User, sir_client: Client) -> None
     assert "No whitelist pattern matched the whole text" in page
     assert 'class="scale-knob"' in page
     assert "设计" in page
+
+
+def test_handoff_as_json_is_shown_by_its_parts(sir: User, sir_client: Client) -> None:
+    project = new_project("handed")
+    agent = new_agent(project=project)
+    root = submit_plan(project, agent_step("1"))
+    drive(project)
+    only = child(root, "1")
+    claim(only, agent)
+    set_status(only, agent, "working")
+    handoff = {
+        "completed": "The **parser** reads it.",
+        "artifacts": ["parser.py"],
+        "decisions": [{"what": "No cache", "why": "it is\n# fast enough"}],
+    }
+    comment = CommentInput(comment_type=CommentType.HANDOFF, body=json.dumps(handoff))
+    add_task_comment(task_id=only.pk, document=comment, agent=agent, actor=actor_of(agent))
+    page = page_of(sir_client, only, project)
+    assert "<p>The <strong>parser</strong> reads it.</p>" in page
+    assert "<li>parser.py</li>" in page
+    assert "<li>No cache: it is # fast enough</li>" in page
+    assert "how_solved" not in page
 
 
 def test_missing_agent_is_said_with_how_to_connect_one(sir: User, sir_client: Client) -> None:
