@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
-from asgiref.sync import sync_to_async
+from channels.db import database_sync_to_async
 from django.core.asgi import get_asgi_application
 from django.test import override_settings
 
@@ -51,7 +51,7 @@ def client(door: LongPoll, token: str) -> httpx.AsyncClient:
     )
 
 
-@sync_to_async
+@database_sync_to_async
 def queue_work(title: str = "work") -> None:
     """Queue a direct task that waits for an agent."""
     project = Project.objects.get(slug="demo")
@@ -60,8 +60,9 @@ def queue_work(title: str = "work") -> None:
 
 async def until(condition: Callable[[], bool]) -> None:
     """Let the loop run until something is so."""
-    while not condition():
-        await asyncio.sleep(0)
+    async with asyncio.timeout(30):
+        while not condition():
+            await asyncio.sleep(0)
 
 
 async def test_waiting_claim_gets_work_when_the_bell_rings(
@@ -234,6 +235,6 @@ async def test_claim_whose_caller_left_meanwhile_is_given_back(token: str, key: 
         scope["headers"].append((b"idempotency-key", key.encode()))
     await asyncio.wait_for(LongPoll(leaving)(scope, wire.receive, wire.send), 30)
     assert wire.sent == []
-    status = await sync_to_async(lambda: Assignment.objects.get().status)()
+    status = await database_sync_to_async(lambda: Assignment.objects.get().status)()
     # With a key the caller can come back for the same answer.
     assert status == ("queued" if key is None else "leased")

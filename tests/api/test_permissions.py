@@ -11,7 +11,7 @@ from orchestration.models import AuditEvent, Project
 from tests.api.callers import Caller, agent_client, human_client, person, problem
 from tests.factories import new_project
 
-T = "/api/projects/demo/tasks/1"
+T = "/api/projects/demo/tasks/DEMO-1"
 WRITES: Mapping[str, tuple[str, str, frozenset[str]]] = {
     "create project": ("POST", "/api/projects/", frozenset({"sir"})),
     "change project": ("PATCH", "/api/projects/demo/", frozenset({"sir"})),
