@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from orchestration.errors import Conflict, LeaseLost
-from orchestration.models import Agent, Assignment, Project, Task
+from orchestration.models import Agent, Assignment, AuditEvent, Project, Task
 from orchestration.services.agent_claims import Wish, claim_for_agent
 from orchestration.services.agent_results import Hold, submit_result
 from orchestration.services.sweeping import sweep
@@ -52,7 +54,7 @@ def queued_executors(task: Task) -> int:
 
 @pytest.mark.parametrize("later", [{"phase": 2}, {"after": ["1", "2"]}])
 def test_second_of_two_finishers_opens_what_waited_for_both(
-    project: Project, later: dict[str, object]
+    project: Project, later: dict[str, Any]
 ) -> None:
     root = started_plan(project, agent_step("1"), agent_step("2"), agent_step("3", **later))
     first, second = child(root, "1"), child(root, "2")
@@ -65,6 +67,17 @@ def test_second_of_two_finishers_opens_what_waited_for_both(
     assert queued_executors(child(root, "3")) == 1
     assert [fresh(first).status, fresh(second).status] == [TaskStatus.DONE, TaskStatus.DONE]
     assert child(root, "3").remaining_dependencies == 0
+
+
+def test_same_report_sent_twice_at_once_is_one_move(project: Project) -> None:
+    task = direct_task(project)
+    agent = about_to_finish(task)
+    _, rival = race(
+        lambda: set_status(task, agent, "review"), lambda: set_status(task, agent, "review")
+    )
+    assert rival.result().status == TaskStatus.DONE
+    assert AuditEvent.objects.filter(task=task, kind="task.done").count() == 1
+    assert task.artifacts.count() == 1
 
 
 def test_second_of_two_finishers_finishes_the_plan(project: Project) -> None:

@@ -21,7 +21,9 @@ def assert_one_won(decision: Decision, outcomes: list[Any]) -> None:
     (winner,) = [one for one in outcomes if isinstance(one, Outcome)]
     (loser,) = refusals(outcomes)
     assert isinstance(loser, AlreadyDecided)
-    stored = Decision.objects.get(task_id=decision.task_id)
+    assert decision.task is not None
+    task = decision.task
+    stored = Decision.objects.get(task=task)
     assert stored.pk == winner.decision.pk
     assert stored.status == DecisionStatus.DECIDED
     standing = loser.extra["standing"]
@@ -30,14 +32,11 @@ def assert_one_won(decision: Decision, outcomes: list[Any]) -> None:
     assert (standing["verdict"], standing["decided_by"]) == (stored.verdict, person.username)
     closed = AuditEvent.objects.filter(subject=f"decision:{stored.pk}", kind="decision.decided")
     assert closed.count() == 1
-    moves = AuditEvent.objects.filter(
-        task_id=stored.task_id, before__status=TaskStatus.WAITING_HUMAN.value
-    )
+    moves = AuditEvent.objects.filter(task=task, before__status=TaskStatus.WAITING_HUMAN.value)
     assert moves.count() == 1
-    assert stored.task is not None
-    assert fresh(stored.task).status == LANDS_IN[stored.verdict]
+    assert fresh(task).status == LANDS_IN[stored.verdict]
     live = [AssignmentStatus.QUEUED.value, AssignmentStatus.LEASED.value]
-    assert Assignment.objects.filter(task=stored.task, status__in=live).count() == 1
+    assert Assignment.objects.filter(task=task, status__in=live).count() == 1
 
 
 def test_c_01_one_verdict_wins_every_round() -> None:
