@@ -16,6 +16,9 @@ import subprocess
 import threading
 import urllib.error
 import urllib.request
+from typing import Any
+
+Json = dict[str, Any]
 
 
 class Countersign:
@@ -24,7 +27,7 @@ class Countersign:
     def __init__(self, url: str, token: str) -> None:
         self.url, self.token = url.rstrip("/"), token
 
-    def call(self, path: str, body: dict, key: str = "") -> dict | None:
+    def call(self, path: str, body: Json, key: str = "") -> Any:
         """Send a request. Return the answer, or None when there is nothing (204)."""
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
         if key:
@@ -38,7 +41,7 @@ class Countersign:
             raise SystemExit(f"{problem['code']}: {problem['detail']}") from None
 
 
-def do_work(command: list[str], text: str) -> tuple[str, dict | None]:
+def do_work(command: list[str], text: str) -> tuple[str, Json | None]:
     """Do the work of a task. Return what came of it, and the tool call to record, if any."""
     if not command:
         words = collections.Counter(re.findall(r"\w+", text.lower())).most_common()
@@ -49,7 +52,7 @@ def do_work(command: list[str], text: str) -> tuple[str, dict | None]:
     return done.stdout or "nothing was printed", {**call, "output_tail": tail}
 
 
-def work_on(server: Countersign, held: dict, command: list[str], *, more: bool) -> dict | None:
+def work_on(server: Countersign, held: Json, command: list[str], *, more: bool) -> Any:
     """Work on one assignment and hand it in. Return the next one, taken with the result."""
     here, lease = f"/api/assignments/{held['id']}", {"lease_token": held["lease_token"]}
     ended = threading.Event()

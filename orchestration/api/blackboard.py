@@ -39,8 +39,8 @@ from orchestration.errors import Fault, Invalid, TooLarge
 from orchestration.models import Task
 from orchestration.scopes import Scope
 from orchestration.selectors.tasks import facts_of
-from orchestration.services.agent_claims import require_ever_held
 from orchestration.services.deviations import record_deviation
+from orchestration.services.orphans import require_ever_held
 from orchestration.services.outputs import MAX_OUTPUT_BYTES, read_output
 from orchestration.services.progress import Progress, report_progress
 from orchestration.services.tasks import (

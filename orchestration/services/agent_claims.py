@@ -15,7 +15,6 @@ from datetime import datetime
 from django.db.models import Q, QuerySet
 
 from orchestration.access import visible_projects
-from orchestration.errors import LeaseLost
 from orchestration.models import Agent, Assignment, AuditEvent, Plan, Task
 from orchestration.scopes import INDEPENDENT_SEATS, MAKING_SEATS
 from orchestration.seats.registry import EXTERNAL
@@ -128,24 +127,6 @@ def _may_start(assignment: Assignment, task: Task) -> bool:
 def is_independent(agent: Agent, task: Task, seat: Seat) -> bool:
     """Whether an agent may fill a seat: the judging ones are closed to whoever made something."""
     return seat not in INDEPENDENT_SEATS or not has_made_in_lineage(agent, task)
-
-
-def has_ever_held(task: Task, agent: Agent) -> bool:
-    """Whether an agent held any lease on a task, also one that was given back since."""
-    if task.assignments.filter(agent=agent).exclude(status=AssignmentStatus.QUEUED.value).exists():
-        return True
-    leased = task.events.filter(kind="assignment.leased", actor=f"agent:{agent.name}")
-    return leased.exists()
-
-
-def require_ever_held(task: Task, agent: Agent) -> None:
-    """Raise unless an agent held a lease on a task: what a stranger sends is not kept.
-
-    Errors: LeaseLost naming the present holder.
-    """
-    if not has_ever_held(task, agent):
-        holder = task.assignee.name if task.assignee is not None else None
-        raise LeaseLost("this agent never held a lease on the task", holder=holder)
 
 
 def has_made_in_lineage(agent: Agent, task: Task) -> bool:

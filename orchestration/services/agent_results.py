@@ -16,15 +16,16 @@ from orchestration.contracts.results import OutputInput, ToolCallInput, Usage
 from orchestration.errors import Conflict, CountersignError, Fault, LeaseLost
 from orchestration.models import Agent, Assignment, LogChunk, Task
 from orchestration.rules.dag import canonical_digest
-from orchestration.services.agent_claims import Wish, has_ever_held, take_for_agent
+from orchestration.services.agent_claims import Wish, take_for_agent
 from orchestration.services.assignments import extend_lease, requeue, require_lease, same_token
 from orchestration.services.failures import end_without_result
 from orchestration.services.lookups import lock_for_result
 from orchestration.services.loop import settle_ending
+from orchestration.services.orphans import has_ever_held, keep_orphan
 from orchestration.services.outputs import add_tool_calls
 from orchestration.services.results import record_agent_result
 from orchestration.services.retrying import retry_on_deadlock
-from orchestration.services.tasks import keep_orphan, require_at_work
+from orchestration.services.tasks import require_at_work
 from orchestration.services.work import Actor, Work, unit_of_work
 from orchestration.states import AssignmentStatus, OutputType, Seat, TaskStatus
 

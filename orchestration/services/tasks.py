@@ -5,7 +5,6 @@ Source: DESIGN section 4 (task table, rules 6, 16), sections 12 and 14, source d
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,7 +19,6 @@ from orchestration.errors import (
 )
 from orchestration.models import Agent, Assignment, Comment, Output, Plan, Task
 from orchestration.selectors.tasks import not_ready_reason
-from orchestration.services.agent_claims import has_ever_held
 from orchestration.services.assignments import (
     cancel_live,
     extend_lease,
@@ -37,6 +35,7 @@ from orchestration.services.inbox import open_decision
 from orchestration.services.lookups import lock_project, lock_task, require_version
 from orchestration.services.loop import fail_leaf, fail_root, replan_root, settle_ending
 from orchestration.services.moves import move_assignment, move_task
+from orchestration.services.orphans import has_ever_held, keep_orphan
 from orchestration.services.outputs import add_comment, add_output
 from orchestration.services.projects import require_active, stop_clock
 from orchestration.services.retrying import retry_on_deadlock
@@ -309,16 +308,6 @@ def add_task_output(
         if agent is not None and has_ever_held(Task.objects.get(pk=task_id), agent):
             keep_orphan(task_id=task_id, document=document, data=data, actor=actor)
         raise
-
-
-def keep_orphan(*, task_id: int, document: OutputInput, data: bytes, actor: Actor) -> None:
-    """Keep what came under a lease that had ended, once, as an orphan attachment."""
-    with unit_of_work(actor) as work:
-        task = lock_task(task_id)
-        digest = hashlib.sha256(data).hexdigest()
-        kept = task.outputs.filter(is_orphan=True, title=document.title, sha256=digest)
-        if not kept.exists():
-            add_output(work, task, document, assignment=None, data=data, is_orphan=True)
 
 
 def add_task_comment(

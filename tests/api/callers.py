@@ -99,3 +99,9 @@ def problem(answer: Any, status: int, code: str) -> Mapping[str, Any]:
 def events(kind: str, **where: Any) -> list[AuditEvent]:
     """The audit events of a kind, oldest first."""
     return list(AuditEvent.objects.filter(kind=kind, **where).order_by("pk"))
+
+
+def facts(event: AuditEvent) -> Mapping[str, Any]:
+    """What an event says came after."""
+    assert isinstance(event.after, dict)
+    return event.after

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -123,7 +124,7 @@ def test_waiting_task_is_moved_by_sir_alone(agent: Caller, sir: Caller, held: st
     problem(agent.send(f"{held}/release"), 409, "illegal_transition")
     problem(agent.send(f"{held}/progress", {"uncertain": True}), 409, "illegal_transition")
     assert agent.send(f"{held}/heartbeat").json()["is_clock_stopped"] is True
-    with time_machine.travel(timezone.now() + timezone.timedelta(days=30), tick=False):
+    with time_machine.travel(timezone.now() + timedelta(days=30), tick=False):
         for _ in range(3):
             sweep()
     assert status_of(agent, held) == "waiting_human"

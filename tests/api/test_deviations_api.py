@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from orchestration.models import AuditReport, Decision, Deviation, Project, Task
-from tests.api.callers import Caller, agent_client, events, problem
+from tests.api.callers import Caller, agent_client, events, facts, problem
 from tests.factories import (
     agent_step,
     child,
@@ -131,7 +131,7 @@ def test_deviation_stands_beside_the_blueprint_and_is_audited(
     assert reports.count() == 1
     recorded = events("deviation.recorded")
     assert [one.why for one in recorded] == ["the facts changed"] * 2
-    assert recorded[1].after["audit"] == "by Sir"
+    assert facts(recorded[1])["audit"] == "by Sir"
 
 
 @pytest.mark.parametrize(
@@ -221,8 +221,8 @@ def test_added_commands_wait_for_sir_together_with_those_that_wait_already(
     assert child(planned, "n").is_awaiting_commands
     asked = Decision.objects.get(status="open")
     assert sorted(one["step"] for one in asked.content["commands"]) == ["n", "r"]
-    body = {"verdict": "approve", "version": asked.version, "digest": asked.digest}
-    assert sir.send(f"/api/decisions/{asked.pk}/decide", body).status_code == 200
+    signed = {"verdict": "approve", "version": asked.version, "digest": asked.digest}
+    assert sir.send(f"/api/decisions/{asked.pk}/decide", signed).status_code == 200
     drive(project)
     assert (child(planned, "n").status, child(planned, "r").status) == ("done", "done")
 

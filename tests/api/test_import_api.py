@@ -9,7 +9,7 @@ import pytest
 from orchestration.models import Decision, Project, Task
 from orchestration.services.importing import replan_failed_roots
 from orchestration.services.sweeping import sweep
-from tests.api.callers import Caller, events, problem
+from tests.api.callers import Caller, events, facts, problem
 
 IMPORT = "/api/projects/demo/tasks/import"
 MASTER = "/api/projects/demo/tasks?view=master"
@@ -70,7 +70,7 @@ def test_each_status_becomes_a_state_with_an_imported_event(agent: Caller) -> No
     assert states == {
         "p": "pending", "i": "working", "c": "done", "f": "failed", "x": "cancelled",
     }  # fmt: skip
-    found = {one.after["key"]: one.after for one in events("task.imported")}
+    found = {facts(one)["key"]: facts(one) for one in events("task.imported")}
     assert {key: one["master_status"] for key, one in found.items()} == {
         key: entry["status"] for key, entry in listed.items()
     }

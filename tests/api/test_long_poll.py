@@ -224,7 +224,7 @@ async def test_claim_whose_caller_left_meanwhile_is_given_back(token: str, key: 
     wire = Wire(body)
     django = get_asgi_application()
 
-    async def leaving(scope: Message, receive: Any, send: Any) -> None:
+    async def leaving(scope: Any, receive: Any, send: Any) -> None:
         await django(scope, receive, send)
         wire.hang_up.set()
         for _ in range(5):

@@ -24,7 +24,7 @@ from orchestration.services.agents import (
     rotate_agent_token,
 )
 from orchestration.services.work import SYSTEM
-from tests.api.callers import events, person
+from tests.api.callers import events, facts, person
 
 
 @pytest.mark.parametrize("name", ["worker", "张飞", "a.b-c_d@host", "x" * 120])
@@ -119,4 +119,4 @@ def test_agents_presence_is_noted_twice_a_minute_at_most(db: None) -> None:
 def test_agent_may_be_limited_to_projects(db: None, project: Project) -> None:
     agent, _ = create_agent(name="worker", projects=[project], actor=SYSTEM)
     assert list(agent.projects.all()) == [project]
-    assert events("agent.created")[0].after["projects"] == ["demo"]
+    assert facts(events("agent.created")[0])["projects"] == ["demo"]
