@@ -38,6 +38,11 @@ class ApiView(APIView):
     record_id: int | None = None
     """The IdempotencyRecord of this request, set by `idempotent`."""
 
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        """Refuse an address that no row can have. Errors: NotFound, Invalid."""
+        super().initial(request, *args, **kwargs)
+        require_storable_address(request)
+
     @cached_property
     def caller(self) -> Caller:
         """Who calls."""
@@ -113,6 +118,19 @@ class ApiView(APIView):
             return access_project(self.caller.viewer, name).pk
         except NotFound:
             return None
+
+
+def require_storable_address(request: Request) -> None:
+    """Refuse a NUL in the path or the query: PostgreSQL cannot even be asked for it.
+
+    Errors: NotFound for the path, Invalid naming the parameter.
+    """
+    if "\x00" in request.path:
+        raise NotFound("There is nothing at this address.")
+    for name, value in request.query_params.items():
+        if "\x00" in name + value:
+            message = "contains a NUL character"
+            raise Invalid(f"The query {message}.", errors=[Fault(path=name, message=message)])
 
 
 def read_body(model: type[M], data: Any) -> M:

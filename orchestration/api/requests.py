@@ -13,6 +13,9 @@ from orchestration.scopes import open_seats
 from orchestration.services.work import Actor
 from orchestration.states import Seat
 
+ACTOR_CHARACTERS = 140
+"""What the audit trail holds of a name."""
+
 
 @dataclass(frozen=True)
 class Caller:
@@ -45,7 +48,7 @@ class Caller:
         """The actor's name in the audit trail: it comes from the credentials, never the body."""
         if isinstance(self.viewer, Agent):
             return f"agent:{self.viewer.name}"
-        return f"human:{self.viewer.get_username()}"
+        return f"human:{self.viewer.get_username()}"[:ACTOR_CHARACTERS]
 
     @property
     def actor(self) -> Actor:

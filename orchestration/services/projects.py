@@ -58,6 +58,7 @@ def create_project(
             "a slug is 1 to 60 of a-z, 0-9 and -, neither first nor last a -",
             errors=[{"path": "slug", "message": f"{slug!r} is not a slug"}],
         )
+    require_language(language)
     document = dict(policy or {})
     DEFAULT_POLICY.merged(document)
     roots = (*settings.COUNTERSIGN_WORKSPACE_ROOTS, *extra_roots)
@@ -148,10 +149,8 @@ def _rename(work: Work, project: Project, change: ProjectChange) -> None:
         raise Invalid(
             "A project needs a name.", errors=[Fault(path="name", message="must not be empty")]
         )
-    known = [code for code, _ in settings.LANGUAGES]
-    if "language" in wanted and wanted["language"] not in known:
-        message = f"must be one of {', '.join(known)}"
-        raise Invalid(f"The language {message}.", errors=[Fault(path="language", message=message)])
+    if "language" in wanted:
+        require_language(wanted["language"])
     if not wanted:
         return
     before = {name: getattr(project, name) for name in wanted}
@@ -165,6 +164,14 @@ def _rename(work: Work, project: Project, change: ProjectChange) -> None:
         before=before,
         after=wanted,
     )
+
+
+def require_language(language: str) -> None:
+    """Refuse a language that nothing is translated into. Errors: Invalid."""
+    known = [code for code, _ in settings.LANGUAGES]
+    if language not in known:
+        message = f"must be one of {', '.join(known)}"
+        raise Invalid(f"The language {message}.", errors=[Fault(path="language", message=message)])
 
 
 def _merge_policy(work: Work, project: Project, patch: Mapping[str, Any]) -> None:

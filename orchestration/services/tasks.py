@@ -62,6 +62,8 @@ __all__ = [
     "replan_task",
 ]
 
+AUTHOR_CHARACTERS = 120
+
 
 @retry_on_deadlock
 def claim_task(*, task_id: int, agent: Agent, actor: Actor) -> Assignment:
@@ -320,7 +322,7 @@ def add_task_comment(
         if held is not None and agent is not None:
             held.has_progress = True
             work.touch(held, "has_progress")
-        name = actor.name.partition(":")[2] or actor.name
+        name = (actor.name.partition(":")[2] or actor.name)[:AUTHOR_CHARACTERS]
         return add_comment(
             work, task, document, author=name, agent=agent,
             assignment=held if agent is not None else None,

@@ -42,7 +42,14 @@ def test_project_by_id_or_slug_and_task_by_id_or_key(agent: Caller, project: Pro
         assert agent.read(f"/api/projects/{project.pk}/tasks/{name}")["id"] == made["id"]
 
 
-@pytest.mark.parametrize("name", ["0", "999999", "9" * 30, "²", "nope", "DEMO-", "DEMO-²"])
+@pytest.mark.parametrize(
+    "query", ["tasks?parent=%00", "tasks?status=a%00", "artifacts?name=%00", "audit?actor=%00"]
+)
+def test_nul_in_the_query_is_422(agent: Caller, query: str) -> None:
+    problem(agent.get(f"/api/projects/demo/{query}"), 422, "invalid")
+
+
+@pytest.mark.parametrize("name", ["%00", "0", "999999", "9" * 30, "²", "nope", "DEMO-", "DEMO-²"])
 def test_names_that_are_nothing_are_404(agent: Caller, name: str) -> None:
     problem(agent.get(f"/api/projects/demo/tasks/{name}"), 404, "not_found")
     problem(agent.get(f"/api/projects/{name}/tasks"), 404, "not_found")

@@ -35,6 +35,7 @@ def test_created_project_is_readable_and_has_its_policy(sir: Caller) -> None:
         ({"policy": NONE}, 422, "policy_invalid", "thresholds.max_retries"),
         ({"policy": {"nope": 1}}, 422, "policy_invalid", "nope"),
         ({"nope": 1}, 422, "unknown_fields", "nope"),
+        ({"language": "tlh"}, 422, "invalid", "language"),
         ({"workspace": "/etc"}, 422, "workspace", None),
         ({"workspace": "../outside"}, 422, "workspace", None),
     ],
