@@ -190,9 +190,13 @@ class ResultView(HeldView):
     )
     @idempotent
     def post(self, request: Request, assignment: str) -> Response:
-        """Hand in the seat's result, with `lease_token` and, if you like, `usage`, `claim_next`.
+        """Hand in the seat's result, with `lease_token` and, if you like, `usage` and `claim_next`.
 
-        A malformed plan is refused with every fault; it uses up a revision all the same.
+        By seat: executor and fixer `output, comment, status, detail` (a fixer that was asked to
+        propose: `proposed_fix`); planner a plan, bare or as `plan`; auditor `verdict, checks,
+        suggestions`; qa `verdict, defects, low_defects, artifact_digests`; scorer `dimensions,
+        rationale`. A malformed plan is refused with every fault; it uses up a revision all the same.
+        The identical report again is 200 and changes nothing.
         """
         row = self.assignment(assignment)
         envelope, document = read_result(Seat(row.seat), request.data)

@@ -6,8 +6,10 @@ import json
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.test import override_settings
 from django.urls import get_resolver
+from drf_spectacular.renderers import OpenApiYamlRenderer
 
 from orchestration.api import urls
 from orchestration.api.base import ApiView
@@ -211,6 +213,12 @@ def test_schema_and_its_page_are_served_under_the_strict_policy(client: Any) -> 
     assert "style=" not in text
     for path in openapi_document()["paths"]:
         assert f"<code>{path}</code>" in text
+
+
+def test_committed_schema_is_the_generated_one() -> None:
+    generated = OpenApiYamlRenderer().render(openapi_document(), renderer_context={})
+    committed = (settings.BASE_DIR / "docs" / "openapi.yaml").read_bytes()
+    assert generated == committed, "run make format"
 
 
 def test_every_post_takes_an_idempotency_key() -> None:
