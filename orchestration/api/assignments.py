@@ -195,8 +195,8 @@ class ResultView(HeldView):
         By seat: executor and fixer `output, comment, status, detail` (a fixer that was asked to
         propose: `proposed_fix`); planner a plan, bare or as `plan`; auditor `verdict, checks,
         suggestions`; qa `verdict, defects, low_defects, artifact_digests`; scorer `dimensions,
-        rationale`. A malformed plan is refused with every fault; it uses up a revision all the same.
-        The identical report again is 200 and changes nothing.
+        rationale`. A malformed plan is refused with every fault, and uses up a revision all the
+        same. The identical report again is 200 and changes nothing.
         """
         row = self.assignment(assignment)
         envelope, document = read_result(Seat(row.seat), request.data)
