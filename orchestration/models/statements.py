@@ -111,6 +111,12 @@ def tasks_blocked_by(task_id: int) -> list[int]:
     return [found for (found,) in fetch_values(sql, [task_id])]
 
 
+def is_root_stopped(root_id: int) -> bool:
+    """Whether a root's attempt ends or is planned again, so that nothing of its plan goes on."""
+    sql = f"SELECT 1 FROM {TASK} WHERE id = %s AND (is_ending OR is_replanning)"
+    return bool(fetch_values(sql, [root_id]))
+
+
 def is_root_ending(root_id: int) -> bool:
     """Whether a root's attempt is ending, read afresh."""
     return bool(fetch_values(f"SELECT 1 FROM {TASK} WHERE id = %s AND is_ending", [root_id]))

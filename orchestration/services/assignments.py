@@ -14,7 +14,7 @@ from typing import Any
 from django.db.models import Count, Q
 
 from orchestration.broadcast import AGENTS_TOPIC
-from orchestration.errors import Conflict, LeaseLost, NotReady
+from orchestration.errors import LeaseLost, NotReady
 from orchestration.models import Agent, Assignment, Project, Task
 from orchestration.models.rows import fetch_rows
 from orchestration.models.statements import queued_candidates, running_children
@@ -58,15 +58,14 @@ def queue_assignment(
 ) -> Assignment:
     """Queue one assignment for the first backend that can fill the seat, and wake a worker.
 
-    Errors: Conflict when no backend of the policy can fill it.
+    Without one it waits for an agent.
     Locks: expects the task's row locked.
     """
     document = dict(input or {})
     if backend is None:
         chosen = pick_backend(SeatJob(seat, task, None, document), policy)
-        if chosen is None:
-            raise Conflict(f"no backend can fill the seat {seat}", code="seat_unfilled", seat=seat)
-        backend = chosen.name
+        # Work that no backend can fill waits for an agent; that is no error (DESIGN section 2).
+        backend = chosen.name if chosen is not None else EXTERNAL
     assignment = build_assignment(
         work,
         task,

@@ -13,6 +13,7 @@ from orchestration.contracts.results import CommentInput, OutputInput
 from orchestration.models import Artifact, Assignment, Task
 from orchestration.models.statements import (
     close_dependencies,
+    is_root_stopped,
     phase_has_open_step,
     ready_dependents,
     ready_in_phase,
@@ -103,6 +104,8 @@ def check_planned(work: Work, parent: Task) -> list[Assignment]:
     if parent.status != TaskStatus.WORKING or not parent.children.exists():
         return []
     work.flush()
+    if is_root_stopped(parent.lineage_root_id):
+        return []
     return [] if _unfinished(parent).exists() else finish_planned(work, parent)
 
 
@@ -112,7 +115,7 @@ def finish_planned(work: Work, task: Task) -> list[Assignment]:
     Its own review is L1 and L2 on the report (rule 10).
     Locks: expects the task locked; takes its parent's row after it (rare, and retried on deadlock).
     """
-    if task.status != TaskStatus.WORKING or task.is_ending:
+    if task.status != TaskStatus.WORKING or task.is_ending or task.is_replanning:
         return []
     report = step_report(task)
     document = OutputInput(

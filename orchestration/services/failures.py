@@ -100,7 +100,7 @@ def reclaim(work: Work, assignment: Assignment, *, why: str) -> None:
     """
     task = assignment.task
     if assignment.backend != EXTERNAL:
-        _reclaim_from_worker(work, assignment, why=why)
+        requeue_or_fail(work, assignment, why=why, is_transient=False)
     elif assignment.seat == Seat.EXECUTOR and assignment.has_progress and not _third(assignment):
         move_assignment(work, assignment, AssignmentStatus.EXPIRED, why=why)
         task.assignee = None
@@ -126,33 +126,37 @@ def _third(assignment: Assignment) -> bool:
     return len(expired) == EXPIRIES_IN_A_ROW - 1 and all(expired)
 
 
-def _reclaim_from_worker(work: Work, assignment: Assignment, *, why: str) -> None:
+def _ask_about_cut_off(work: Work, assignment: Assignment, *, why: str) -> None:
+    """Open `waiting_human` for an irreversible step that was cut off while it ran."""
     task = assignment.task
-    began = bool(assignment.process_group)
-    if assignment.seat == Seat.EXECUTOR and task.is_irreversible and began:
-        move_assignment(work, assignment, AssignmentStatus.EXPIRED, why=why)
-        task.asked_from = TaskStatus.PENDING.value
-        work.touch(task, "asked_from")
-        move_task(work, task, TaskStatus.WAITING_HUMAN, detail="killed while it ran; irreversible")
-        open_decision(
-            work,
-            kind=DecisionKind.WAITING_HUMAN,
-            project=task.project,
-            task=task,
-            title=task.title,
-            question="This irreversible step was cut off while it ran. May it run again?",
-            content={
-                "reason": "irreversible_cut_off",
-                "commands": [command["argv"] for command in task.run],
-                "description": task.description,
-            },
-        )
-        return
-    requeue_or_fail(work, assignment, why=why, is_transient=False)
+    move_assignment(work, assignment, AssignmentStatus.EXPIRED, why=why)
+    task.asked_from = TaskStatus.PENDING.value
+    work.touch(task, "asked_from")
+    move_task(work, task, TaskStatus.WAITING_HUMAN, detail="cut off while it ran; irreversible")
+    open_decision(
+        work,
+        kind=DecisionKind.WAITING_HUMAN,
+        project=task.project,
+        task=task,
+        title=task.title,
+        question="This irreversible step was cut off while it ran. May it run again?",
+        content={
+            "reason": "irreversible_cut_off",
+            "commands": [command["argv"] for command in task.run],
+            "description": task.description,
+        },
+    )
 
 
 def requeue_or_fail(work: Work, assignment: Assignment, *, why: str, is_transient: bool) -> None:
-    """Put work back in the queue; beyond the cap of transient failures it fails."""
+    """Put work back in the queue; beyond the cap of transient failures it fails.
+
+    An irreversible step whose command had begun never runs again by itself: Sir is asked.
+    """
+    began = bool(assignment.process_group)
+    if assignment.seat == Seat.EXECUTOR and assignment.task.is_irreversible and began:
+        _ask_about_cut_off(work, assignment, why=why)
+        return
     cap = assignment.project.policy.limits.transient_retries
     if assignment.transient_count >= cap:
         end_without_result(

@@ -47,19 +47,30 @@ def lock_assignment(assignment_id: int) -> Assignment:
 
 
 def lock_for_result(assignment: Assignment) -> Assignment:
-    """Lock the parent, the task and the assignment, in this order: a finisher may close a phase.
+    """Lock root, parent, task and assignment, in this order: a finisher may close a phase.
 
-    The parent is attached to the task, the task to the assignment, the project to all.
+    In a nested plan the root is locked too: whether its attempt ends decides what may start.
+    All of them are attached to each other, with one copy of the project.
     Errors: NotFound.
     """
-    parent_id = assignment.task.parent_id
-    parent = lock_task(parent_id) if parent_id is not None else None
-    task = lock_task(assignment.task_id, project=parent.project if parent is not None else None)
+    known = assignment.task
+    root = lock_task(known.root_id) if has_far_root(known) and known.root_id else None
+    project = root.project if root is not None else None
+    parent = lock_task(known.parent_id, project=project) if known.parent_id is not None else None
+    task = lock_task(known.pk, project=parent.project if parent is not None else None)
     if parent is not None:
         task.parent = parent
+        task.root = root or parent
+        if root is not None:
+            parent.root = root
     row = _one(Assignment, assignment.pk, lock=True)
     row.task, row.project = task, task.project
     return row
+
+
+def has_far_root(task: Task) -> bool:
+    """Whether a task's root is another row than its parent."""
+    return task.root_id is not None and task.root_id != task.parent_id
 
 
 def relock_for_result(held: Assignment) -> Assignment:
@@ -69,6 +80,8 @@ def relock_for_result(held: Assignment) -> Assignment:
     Errors: NotFound.
     """
     task = held.task
+    if has_far_root(task):
+        return lock_for_result(held)
     parent = task.parent if task.parent_id is not None else None
     versions = lock_versions(held.pk, task.pk, task.parent_id)
     known = (

@@ -7,7 +7,8 @@ Source: DESIGN section 3, STYLE section 4.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from django.conf import settings
 from django.db.models import F, Q
@@ -45,18 +46,31 @@ BATCH = 200
 
 
 def sweep() -> Mapping[str, int]:
-    """Repair what a lost message or a dead process left behind. Shape: counts by kind."""
-    return {
-        "expired_leases": reclaim_expired_leases(),
-        "overdue": end_overdue_assignments(),
-        "decisions": expire_decisions(),
-        "orphaned_decisions": close_orphaned_decisions(),
-        "stranded": restart_stranded_tasks(),
-        "replanned": replan_failed_roots(),
-        "roots": start_waiting_roots(),
-        "woken": wake_for_queued_work(),
-        "forgotten": forget_old_answers(),
-    }
+    """Repair what a lost message or a dead process left behind. Shape: counts by kind.
+
+    One part that fails does not keep the others from running: it is logged, counts -1, and comes
+    again with the next sweep.
+    """
+    return {name: _guarded(name, part) for name, part in PARTS.items()}
+
+
+def _guarded(name: str, part: Callable[[], int]) -> int:
+    try:
+        return part()
+    except Exception:
+        logger.exception("part %s of the sweep failed; the others go on", name)
+        return -1
+
+
+def _each(ids: Sequence[int], repair: Callable[[int], bool]) -> int:
+    """Repair rows one by one; a row that fails is logged and the next one has its turn."""
+    count = 0
+    for pk in ids:
+        try:
+            count += repair(pk)
+        except Exception:
+            logger.exception("row %s could not be repaired by %s", pk, repair)
+    return count
 
 
 def reclaim_expired_leases() -> int:
@@ -67,7 +81,7 @@ def reclaim_expired_leases() -> int:
         lease_expires_at__lt=timezone.now(),
     ).filter(_CLOCK_RUNS)
     ids = list(rows.order_by("lease_expires_at").values_list("pk", flat=True)[:BATCH])
-    return sum(_reclaim(pk, why="lease expired") for pk in ids)
+    return _each(ids, partial(_reclaim, why="lease expired"))
 
 
 # The clocks of agents stand still while their project is not active; our own workers' do not:
@@ -84,10 +98,8 @@ def reclaim_from_dead(worker_prefix: str, *, alive: str) -> int:
         worker__startswith=worker_prefix,
         backend__in=worker_backends(),
     ).exclude(worker__startswith=alive)
-    return sum(
-        _reclaim(pk, why="its worker process ended", even_unexpired=True)
-        for pk in list(rows.values_list("pk", flat=True))
-    )
+    ids = list(rows.values_list("pk", flat=True))
+    return _each(ids, partial(_reclaim, why="its worker process ended", even_unexpired=True))
 
 
 @retry_on_deadlock
@@ -125,17 +137,16 @@ def end_overdue_assignments() -> int:
         deadline__lt=timezone.now(),
         project__status__in=[ProjectStatus.ACTIVE.value, ProjectStatus.COMPLETED.value],
     )
-    count = 0
-    for pk in list(rows.values_list("pk", flat=True)[:BATCH]):
-        count += _end_overdue(pk)
-    return count
+    return _each(list(rows.values_list("pk", flat=True)[:BATCH]), _end_overdue)
 
 
 @retry_on_deadlock
 def _end_overdue(assignment_id: int) -> bool:
     with unit_of_work(SYSTEM) as work:
         row = lock_for_result(Assignment.objects.select_related("task").get(pk=assignment_id))
-        if row.status != AssignmentStatus.LEASED or row.is_clock_stopped:
+        is_over = row.deadline is not None and row.deadline < work.now
+        runs = row.project.status in (ProjectStatus.ACTIVE, ProjectStatus.COMPLETED)
+        if row.status != AssignmentStatus.LEASED or row.is_clock_stopped or not (is_over and runs):
             return False
         end_without_result(
             work, row, AssignmentStatus.FAILED, why="the assignment's time ran out",
@@ -199,10 +210,8 @@ def restart_stranded_tasks() -> int:
         )
         .exclude(pk__in=live)
     )
-    count = 0
-    for pk in list(rows.order_by("pk").values_list("pk", flat=True)[:BATCH]):
-        count += _restart(pk)
-    return count + _finish_stranded_parents()
+    ids = list(rows.order_by("pk").values_list("pk", flat=True)[:BATCH])
+    return _each(ids, _restart) + _finish_stranded_parents()
 
 
 @retry_on_deadlock
@@ -229,12 +238,9 @@ def _finish_stranded_parents() -> int:
             if state not in (TaskStatus.DONE, TaskStatus.CANCELLED)
         ]
     )
-    count = 0
-    for pk in list(parents.distinct().values_list("pk", flat=True)[:BATCH]):
-        count += _finish(pk)
+    count = _each(list(parents.distinct().values_list("pk", flat=True)[:BATCH]), _finish)
     ending = Task.objects.filter(is_ending=True, status=TaskStatus.WORKING.value)
-    for pk in list(ending.values_list("pk", flat=True)[:BATCH]):
-        _settle(pk)
+    _each(list(ending.values_list("pk", flat=True)[:BATCH]), _settle)
     return count
 
 
@@ -248,9 +254,10 @@ def _finish(task_id: int) -> bool:
 
 
 @retry_on_deadlock
-def _settle(task_id: int) -> None:
+def _settle(task_id: int) -> bool:
     with unit_of_work(SYSTEM) as work:
         settle_ending(work, lock_task(task_id))
+    return True
 
 
 def start_waiting_roots() -> int:
@@ -263,15 +270,14 @@ def start_waiting_roots() -> int:
         tasks__is_planned=True,
     )
     ids = list(rows.distinct().values_list("pk", flat=True)[:BATCH])
-    for pk in ids:
-        _start_roots(pk)
-    return len(ids)
+    return _each(ids, _start_roots)
 
 
 @retry_on_deadlock
-def _start_roots(project_id: int) -> None:
+def _start_roots(project_id: int) -> bool:
     with unit_of_work(SYSTEM) as work:
         start_roots(work, lock_project(project_id))
+    return True
 
 
 def wake_for_queued_work() -> int:
@@ -302,3 +308,17 @@ def close_orphaned_decisions() -> int:
         for row in found:
             withdraw_decision(work, row, why="task ended")
     return len(found)
+
+
+PARTS: Mapping[str, Callable[[], int]] = {
+    "expired_leases": reclaim_expired_leases,
+    "overdue": end_overdue_assignments,
+    "decisions": expire_decisions,
+    "orphaned_decisions": close_orphaned_decisions,
+    "stranded": restart_stranded_tasks,
+    "replanned": replan_failed_roots,
+    "roots": start_waiting_roots,
+    "woken": wake_for_queued_work,
+    "forgotten": forget_old_answers,
+}
+"""What one sweep does, in this order."""

@@ -124,6 +124,13 @@ class Work:
 
     def flush(self) -> None:
         """Write what was collected so far: changed fields, then events."""
+        self.flush_rows()
+        if self.events:
+            insert_states(AuditEvent, self.events)
+            self.events = []
+
+    def flush_rows(self) -> None:
+        """Write the changed fields, so that queries see them; events are written at the end."""
         for row, fields in self._dirty.values():
             if "version" not in fields and isinstance(row, Task | Project):
                 # Every change shows in the version: a copy of the same version is the same row.
@@ -131,9 +138,6 @@ class Work:
                 fields.add("version")
             update_row(row, fields)
         self._dirty.clear()
-        if self.events:
-            insert_states(AuditEvent, self.events)
-            self.events = []
 
 
 @contextmanager
