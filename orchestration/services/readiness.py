@@ -93,11 +93,11 @@ def _queue_executors(work: Work, tasks: Sequence[Task]) -> list[Assignment]:
     taken = take_on_the_way(work, rows)
     insert_rows(rows)
     for row in rows:
-        record_queued(work, row)
-        hint_task(work, row.task)
-    if taken is not None:
-        work.wakes -= 1
-        record_taken(work, taken)
+        if row is taken:
+            record_taken(work, row)
+        else:
+            record_queued(work, row)
+            hint_task(work, row.task)
     return rows
 
 
@@ -313,6 +313,7 @@ def start_roots(work: Work, project: Project) -> list[Assignment]:
     Direct and light roots never queue behind them. Only a done root satisfies a dependency.
     Locks: expects the project's row locked.
     """
+    work.flush()
     if project.status != ProjectStatus.ACTIVE:
         return []
     roots = Task.objects.filter(project=project, parent__isnull=True, kind=TaskKind.TASK.value)

@@ -27,7 +27,7 @@ from orchestration.services.moves import hint_task, move_defect, move_plan, move
 from orchestration.services.outputs import add_comment
 from orchestration.services.planning import ask_for_revision, override_plan
 from orchestration.services.projects import activate, renew_lease
-from orchestration.services.readiness import make_ready, ready_again, start_roots
+from orchestration.services.readiness import make_ready, ready_again
 from orchestration.services.review import continue_review, reject_step
 from orchestration.services.work import Work, locked
 from orchestration.states import (
@@ -107,12 +107,13 @@ def resume_task(work: Work, task: Task, decision: Decision) -> None:
     if decision.content.get("reason") == "red_line" and digest:
         task.approved_digests = [*task.approved_digests, digest]
         work.touch(task, "approved_digests")
-    if task.asked_from == TaskStatus.REVIEW:
+    asked_from = TaskStatus(task.asked_from)
+    if decision.content.get("reason") == "seat_failed" and asked_from != TaskStatus.PENDING:
+        move_task(work, task, asked_from, why="Sir answered")
+        _refill_seat(work, task, decision)
+    elif asked_from == TaskStatus.REVIEW:
         move_task(work, task, TaskStatus.REVIEW, why="Sir answered")
         continue_review(work, task, task.parent)
-    elif task.is_planned and task.asked_from == TaskStatus.WORKING:
-        move_task(work, task, TaskStatus.WORKING, why="Sir answered")
-        _refill_seat(work, task, decision)
     elif held is not None:
         held.task, held.project = task, task.project
         seconds = task.project.policy.limits.lease_seconds if held.agent_id else 0
@@ -273,7 +274,6 @@ def _resume_project(work: Work, decision: Decision) -> None:
     if project.status != ProjectStatus.SUSPENDED or project.is_paused_by_sir or others.exists():
         return
     activate(work, project, why="Sir decided")
-    start_roots(work, project)
 
 
 def final_review(work: Work, decision: Decision, verdict: str) -> None:

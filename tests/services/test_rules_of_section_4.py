@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from orchestration.errors import Conflict, Invalid, LeaseLost, NotReady, ProjectSuspended
@@ -329,10 +331,13 @@ def test_rule_18_a_retry_resumes_the_project_and_resets_the_count() -> None:
     drive(project)
     assert fresh(root).status == TaskStatus.FATAL
     assert fresh(root).project.status == "suspended"
+    (Path(project.workspace) / "wanted").write_text("here now")
     decide(open_decision_of(project, "max_retries"), "retry", reason="look again")
     root = fresh(root)
     assert root.project.status == "active"
     assert root.failure_count == 0
+    drive(project)
+    assert fresh(root).status == TaskStatus.DONE
 
 
 def test_rule_20_unknown_roots_are_refused_with_nothing_created(project: Project) -> None:
