@@ -48,11 +48,10 @@ def complete_task(work: Work, task: Task, parent: Task | None) -> list[Assignmen
     """
     task.last_outcome = "done"
     work.touch(task, "last_outcome")
-    move_task(work, task, TaskStatus.DONE)
-    unblock(work, task)
-    if parent is None:
-        return finish_root(work, task)
-    return advance(work, task, parent)
+    with work.as_system():
+        move_task(work, task, TaskStatus.DONE)
+        unblock(work, task)
+        return finish_root(work, task) if parent is None else advance(work, task, parent)
 
 
 def unblock(work: Work, task: Task) -> None:

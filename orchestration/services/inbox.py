@@ -7,12 +7,14 @@ Source: DESIGN section 9.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from datetime import timedelta
 from typing import Any
 
 from orchestration.contracts.options import Option, options_for
 from orchestration.models import Decision, Defect, Plan, Project, Task
 from orchestration.rules.dag import canonical_digest
+from orchestration.services.clocks import RUNNING, stop_deadline
 from orchestration.services.moves import move_decision
 from orchestration.services.work import Work, locked
 from orchestration.states import DecisionKind, DecisionStatus
@@ -82,13 +84,17 @@ def open_decision(
         version=len(standing) + 1,
         created_at=work.now,
     )
-    work.record(
-        "decision.opened",
-        subject=f"decision:{decision.pk}",
-        project_id=project.pk,
-        task_id=task.pk if task else None,
-        after={"kind": kind.value, "digest": decision.digest, "question": question},
-    )
+    if project.status not in RUNNING:
+        stop_deadline(work, decision)
+    # Only an agent's question is asked by somebody; every other item is the system's doing.
+    with nullcontext() if work.actor.is_agent else work.as_system():
+        work.record(
+            "decision.opened",
+            subject=f"decision:{decision.pk}",
+            project_id=project.pk,
+            task_id=task.pk if task else None,
+            after={"kind": kind.value, "digest": decision.digest, "question": question},
+        )
     work.hint("inbox", None)
     work.hint(f"project:{project.pk}", project.pk)
     if task is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.conf import settings
@@ -77,6 +77,24 @@ class Work:
     taken: Assignment | None = None
     freed_parent_id: int | None = None
     _dirty: dict[tuple[type, Any], tuple[models.Model, set[str]]] = field(default_factory=dict)
+
+    def free_slot(self, parent_id: int | None) -> None:
+        """Note whose parallel slot this work gives back; a successor may be taken for it."""
+        self.freed_parent_id = parent_id
+        self.taken = None
+
+    @contextmanager
+    def as_system(self) -> Iterator[None]:
+        """Record what follows as the system's own doing, within somebody's request.
+
+        Who hands work in does not judge it: rules do, and the trail must say so.
+        """
+        asked_by = self.actor
+        self.actor = replace(SYSTEM, request_id=asked_by.request_id)
+        try:
+            yield
+        finally:
+            self.actor = asked_by
 
     def touch(self, row: models.Model, *fields: str) -> None:
         """Note that `fields` of a loaded row changed; they are saved once, at the end."""

@@ -180,8 +180,7 @@ def record_and_take(
     Locks: expects parent, task and assignment locked, and the lease checked.
     """
     # Only an executor's step held a slot of its plan; one in review gives none back.
-    work.freed_parent_id = row.task.parent_id if row.seat == Seat.EXECUTOR else None
-    work.taken = None
+    work.free_slot(row.task.parent_id if row.seat == Seat.EXECUTOR else None)
     shift.chained += 1
     ready = record_worker_result(work, row, row.task.parent, result)
     if not take_next:

@@ -246,3 +246,17 @@ def test_an_agents_own_fix_that_cannot_be_run_again_is_not_called_verified() -> 
     evidence = open_decision_of(project).content["evidence"]
     assert evidence["outcome"] == "not_possible"
     assert "no sandbox" in evidence["output_tail"]
+
+
+def test_who_hands_in_is_not_recorded_as_its_judge() -> None:
+    project = new_project()
+    root = submit_plan(project, agent_step("1"))
+    drive(project)
+    agent = new_agent("maker")
+    execute(child(root, "1"), agent)
+    done = child(root, "1")
+    assert done.status == TaskStatus.DONE
+    actors = {event.kind: event.actor for event in done.events.all()}
+    assert actors["task.working"] == actors["task.review"] == "agent:maker"
+    for kind in ("review.pass", "artifact.locked", "task.done"):
+        assert actors[kind] == "system"
