@@ -42,6 +42,9 @@ class DashboardRequest(HttpRequest):
 
 
 View = Callable[..., HttpResponseBase]
+SENT_DRAFT = "draft_sent"
+SENT_DRAFT_SECONDS = 60
+"""The cookie that names a draft whose form was taken; the next page drops it and the cookie."""
 
 
 def actor_of(request: HttpRequest) -> Actor:
@@ -108,10 +111,12 @@ def local_path(request: HttpRequest, path: str) -> str:
     return path if is_ours else ""
 
 
-def see_other(url: str) -> HttpResponse:
-    """Answer a POST with the page to look at next."""
+def see_other(url: str, *, sent_draft: str = "") -> HttpResponse:
+    """Answer a POST with the page to look at next; that page drops the draft that was sent."""
     response = HttpResponseRedirect(url)
     response.status_code = HTTPStatus.SEE_OTHER
+    if sent_draft:
+        response.set_cookie(SENT_DRAFT, sent_draft, max_age=SENT_DRAFT_SECONDS, samesite="Lax")
     return response
 
 

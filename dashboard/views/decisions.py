@@ -171,7 +171,7 @@ def decide(request: DashboardRequest, pk: int) -> HttpResponse:
     done = read_decision(request.user, pk)
     if is_fragment(request):
         return _standing(request, done, outcome=outcome_words(done))
-    return see_other(decision_url(done))
+    return see_other(decision_url(done), sent_draft=str(pk))
 
 
 def _ask_once_more(request: DashboardRequest, found: Decision, sent: SentVerdict) -> HttpResponse:

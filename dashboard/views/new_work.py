@@ -109,4 +109,4 @@ def submit(request: DashboardRequest) -> HttpResponse:
         shown = text if error.status != 413 else ""
         context = _context(request, project=slug, text=shown, error=error.detail)
         return render(request, PAGE, context, status=error.status)
-    return see_other(task_url(made.task, project))
+    return see_other(task_url(made.task, project), sent_draft="new-work")

@@ -86,21 +86,12 @@ def task(request: DashboardRequest, slug: str, pk: int) -> HttpResponse:
     context = _base_context(request, project, found)
     for make in PARTS.values():
         context |= make(request, project, found)
-    first, scores = read_assessments(found)
     context |= {
         "crumbs": _crumbs(project, found),
         "project_slug": project.slug,
         "position": position,
         "changes_url": address("changes", project=project.slug),
-        "first": filter_view(
-            outcome=first.outcome, rule=first.rule, signals=first.signals,
-            elapsed_us=first.elapsed_us,
-        ) if first is not None else None,
-        "score": score_view(scores[0], project.policy.thresholds) if scores else None,
-        "score_by": (scores[0].agent.name if scores[0].agent else scores[0].backend)
-        if scores else "",
-        "upgrades": [one for one in scores if one.trigger],
-    }  # fmt: skip
+    }
     return render(request, PAGE, context)
 
 
@@ -187,6 +178,25 @@ SCOPES = {
 }  # fmt: skip
 
 
+def _assessment(request: DashboardRequest, project: Project, found: Task) -> dict[str, Any]:
+    first, scores = read_assessments(found)
+    return {
+        "first": filter_view(
+            outcome=first.outcome, rule=first.rule, signals=first.signals,
+            elapsed_us=first.elapsed_us,
+        ) if first is not None else None,
+        "score": score_view(scores[0], project.policy.thresholds) if scores else None,
+        "score_by": (scores[0].agent.name if scores[0].agent else scores[0].backend)
+        if scores else "",
+        "upgrades": [one for one in scores if one.trigger],
+    }  # fmt: skip
+
+
+def _steer(request: DashboardRequest, project: Project, found: Task) -> dict[str, Any]:
+    """Nothing beside what every part takes: whether it can still be steered."""
+    return {}
+
+
 def _plan(request: DashboardRequest, project: Project, found: Task) -> dict[str, Any]:
     revisions = list_revisions(found)
     return {"revisions": revision_lines(revisions), "plan_words": plan_words(revisions)}
@@ -241,6 +251,8 @@ def _assignments(request: DashboardRequest, project: Project, found: Task) -> di
 PARTS: dict[str, MakeContext] = {
     "state": _state,
     "waiting": _waiting,
+    "assessment": _assessment,
+    "steer": _steer,
     "plan": _plan,
     "steps": _steps,
     "outputs": _outputs,
@@ -354,7 +366,7 @@ def comment(request: DashboardRequest, slug: str, pk: int) -> HttpResponse:
         )  # fmt: skip
     except CountersignError as error:
         return refusal(request, error, back_url=back)
-    return see_other(f"{back}#comments")
+    return see_other(f"{back}#comments", sent_draft=f"comment-{found.pk}")
 
 
 @sir_only

@@ -1,7 +1,9 @@
 // What is typed and not sent survives reload, swap and reconnect: in the browser at once, on the
-// server after a pause of one second when the page gives an address.
+// server after a pause of one second when the page gives an address. The page that answers a sent
+// form names its draft in a cookie, so that a refused or lost one is kept.
 const words = document.getElementById("words")?.dataset;
 const PAUSE_MS = 1000;
+const SENT = /(?:^|; )draft_sent=([^;]*)/;
 const timers = new WeakMap();
 
 function key(field) {
@@ -44,6 +46,13 @@ function restore(root) {
   });
 }
 
+function forgetSent() {
+  const sent = SENT.exec(document.cookie)?.[1];
+  if (!sent) return;
+  localStorage.removeItem(`draft:${document.body.dataset.user || ""}:${sent}`);
+  document.cookie = "draft_sent=; path=/; max-age=0; samesite=lax";
+}
+
 document.addEventListener("input", (event) => {
   const field = event.target;
   if (!field.matches?.("textarea[data-draft]")) return;
@@ -70,4 +79,5 @@ document.addEventListener("click", (event) => {
 
 document.addEventListener("fragment-replaced", (event) => restore(event.target.parentElement || document));
 document.addEventListener("pane-loaded", () => restore(document));
+forgetSent();
 restore(document);

@@ -144,6 +144,7 @@ def test_new_work_becomes_a_task(sir: User, sir_client: Client) -> None:
     assert answer.status_code == 303
     task = Task.objects.get()
     assert answer["Location"] == f"/projects/inbox-of-work/tasks/{task.pk}/"
+    assert answer.cookies["draft_sent"].value == "new-work"
 
 
 @pytest.mark.parametrize(

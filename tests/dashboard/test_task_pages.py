@@ -124,6 +124,7 @@ def test_comment_reaches_the_task(waiting: Waiting, sir_client: Client) -> None:
     url = reverse("dashboard:comment", args=["hello", waiting.step.pk])
     answer = sir_client.post(url, {"body": "look at **line 3**"})
     assert answer.status_code == 303
+    assert answer.cookies["draft_sent"].value == f"comment-{waiting.step.pk}"
     page = page_of(sir_client, waiting.step, waiting.project)
     assert "<strong>line 3</strong>" in page
     assert sir_client.post(url, {"body": " "}).status_code == 422
@@ -176,6 +177,39 @@ def test_finished_task_shows_the_verified_defect(waiting: Waiting, sir_client: C
     page = page_of(sir_client, waiting.root, waiting.project)
     assert "Verified" in page
     assert "3/3" in page
+
+
+def part_of(client: Client, task: Task, project: Project, name: str) -> str:
+    """Read one live part of a task's page."""
+    url = reverse("dashboard:task_part", args=[project.slug, task.pk, name])
+    return client.get(url).content.decode()
+
+
+def test_live_sections_carry_the_count_of_their_anchor(
+    waiting: Waiting, sir_client: Client
+) -> None:
+    steps = part_of(sir_client, waiting.root, waiting.project, "steps")
+    assert 'data-section-count="1/3"' in steps
+    decide(waiting.decision, "approve")
+    drive(waiting.project)
+    steps = part_of(sir_client, waiting.root, waiting.project, "steps")
+    assert 'data-section-count="3/3"' in steps
+
+
+def test_finished_task_offers_neither_re_plan_nor_cancel(
+    waiting: Waiting, sir_client: Client
+) -> None:
+    before = part_of(sir_client, waiting.root, waiting.project, "steer")
+    assert "Re-plan" in before
+    assert "Cancel task" in before
+    decide(waiting.decision, "approve")
+    drive(waiting.project)
+    after = part_of(sir_client, waiting.root, waiting.project, "steer")
+    assert "Re-plan" not in after
+    assert "Cancel task" not in after
+    version = f'data-version="{fresh(waiting.root).version}"'
+    assert version in after
+    assert version not in before
 
 
 @pytest.mark.parametrize("name", ["nothing", "s0", "page"])
