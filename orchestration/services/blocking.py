@@ -10,14 +10,14 @@ from collections.abc import Sequence
 from orchestration.access import row_id
 from orchestration.errors import Invalid
 from orchestration.models import Assignment, Task
+from orchestration.services.blockers import ask_to_clear
 from orchestration.services.blueprints import is_satisfied
-from orchestration.services.inbox import open_decision
 from orchestration.services.loop import settle_ending
 from orchestration.services.moves import move_assignment, move_task
 from orchestration.services.readiness import ready_again
 from orchestration.services.upgrade import upgrade_if_due
 from orchestration.services.work import Work, locked
-from orchestration.states import AssignmentStatus, DecisionKind, TaskStatus
+from orchestration.states import AssignmentStatus, TaskStatus
 
 DEAD = frozenset({TaskStatus.FAILED, TaskStatus.CANCELLED, TaskStatus.FATAL})
 """A blocker in one of these will not clear by itself, unless it was skipped."""
@@ -50,24 +50,6 @@ def block_task(
     elif not blockers or dead:
         ask_to_clear(work, task, detail)
     settle_ending(work, task)
-
-
-def ask_to_clear(work: Work, task: Task, detail: str) -> None:
-    """Open the `clarification` of a blocked task that nothing will clear by itself."""
-    open_decision(
-        work,
-        kind=DecisionKind.CLARIFICATION,
-        project=task.project,
-        task=task,
-        title=task.title,
-        question="This task is blocked. Can it go on?",
-        content={
-            "reason": "blocked",
-            "detail": detail,
-            "description": task.description,
-            "blocked_by": [str(row) for row in task.blocked_by.all()],
-        },
-    )
 
 
 def _lock_blockers(task: Task, names: Sequence[str]) -> list[Task]:

@@ -17,6 +17,7 @@ from orchestration.models.rows import insert_rows
 from orchestration.rules.commands import command_digest
 from orchestration.rules.dag import assign_phases, definition_hashes
 from orchestration.services.assignments import cancel_live
+from orchestration.services.blockers import ask_behind
 from orchestration.services.inbox import open_decision, withdraw_open
 from orchestration.services.lookups import lock_lineage_root
 from orchestration.services.moves import move_task, void_defects
@@ -179,6 +180,8 @@ def supersede(work: Work, rows: Sequence[Task]) -> None:
                 work, row, TaskStatus.CANCELLED, why=SUPERSEDED_REASON,
                 cancel_reason=SUPERSEDED_REASON,
             )  # fmt: skip
+    for row in (*rows, *below):
+        ask_behind(work, row)
 
 
 def descendant_ids(task_ids: Sequence[int]) -> list[int]:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from orchestration.models import Task
 from orchestration.services.assignments import cancel_live
-from orchestration.services.blueprints import is_satisfied, lock_below
+from orchestration.services.blockers import ask_behind
+from orchestration.services.blueprints import lock_below
 from orchestration.services.inbox import withdraw_open
 from orchestration.services.lookups import lineage_root, lock_project
 from orchestration.services.loop import complete_project_if_done, end_attempt
@@ -57,6 +58,8 @@ def _cancel_rows(work: Work, ids: list[int], *, why: str, reason: str) -> None:
             row.assignee = None
             work.touch(row, "assignee")
             move_task(work, row, TaskStatus.CANCELLED, why=why, cancel_reason=reason)
+    for row in rows:
+        ask_behind(work, row)
 
 
 def _cancel_dependents(work: Work, task: Task, *, why: str, reason: str) -> None:
@@ -72,9 +75,3 @@ def _cancel_dependents(work: Work, task: Task, *, why: str, reason: str) -> None
         if level:
             _cancel_rows(work, level, why=why, reason=reason)
             work.flush()
-
-
-def has_open_dependents(task: Task) -> bool:
-    """Whether some step still waits for this one."""
-    rows = Task.objects.filter(requirements__requires_id=task.pk, is_superseded=False)
-    return any(not is_satisfied(row) for row in rows)

@@ -24,6 +24,7 @@ from orchestration.models import Decision, DecisionView, Project
 from orchestration.models.rows import fetch_rows
 from orchestration.models.statements import place_of_decision
 from orchestration.rules.diffs import parse_diff
+from orchestration.services.clocks import RUNNING
 from orchestration.services.inbox import decision_digest
 from orchestration.services.lookups import lock_project, lock_task
 from orchestration.services.moves import move_decision
@@ -137,7 +138,8 @@ def _require_open(work: Work, decision: Decision) -> None:
             f"this item was {decision.status}: {decision.closed_reason}",
             standing=standing_of(decision),
         )
-    late = decision.deadline is not None and decision.deadline <= work.now
+    runs = decision.project.status in RUNNING
+    late = runs and decision.deadline is not None and decision.deadline <= work.now
     if late and not work.actor.name.startswith("policy:"):
         raise DecisionClosed("this item has expired", standing=standing_of(decision))
     if decision.project.status == ProjectStatus.ARCHIVED:

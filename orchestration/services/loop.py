@@ -16,7 +16,9 @@ from orchestration.models import Assignment, Project, Task
 from orchestration.models.statements import is_root_ending
 from orchestration.seats.registry import EXTERNAL
 from orchestration.services.assignments import cancel_live
+from orchestration.services.blockers import ask_behind
 from orchestration.services.blueprints import descendant_ids
+from orchestration.services.clocks import suspend_project
 from orchestration.services.inbox import open_decision, withdraw_open
 from orchestration.services.lookups import lineage_root, lock_project, lock_task
 from orchestration.services.moves import (
@@ -90,6 +92,9 @@ def fail_leaf(
     task.failure_context = [*task.failure_context, context]
     task.last_outcome = f"failed: {why}"[:300]
     work.touch(task, "tries", "failure_context", "last_outcome")
+    # A result is recorded before its task fails; what still lives then works for nothing.
+    work.flush()
+    cancel_live(work, [task.pk], why="the task failed")
     withdraw_open(work, [task.pk], why="the task failed")
     void_defects(work, [task.pk], why="the task failed")
     move_task(work, task, TaskStatus.FAILED, detail=why, facts={"class": failure_class})
@@ -100,6 +105,7 @@ def fail_leaf(
     if not no_more_tries and task.tries < task.project.policy.thresholds.step_attempts:
         return retry_leaf(work, task)
     end_attempt(work, lineage_root(task), cause=context | {"step": task.step_key})
+    ask_behind(work, task)
     return []
 
 
@@ -138,7 +144,7 @@ def conclude_if_drained(work: Work, root: Task, tree: Sequence[int]) -> None:
         move_assignment(work, row, AssignmentStatus.CANCELLED, why="attempt ends")
     work.flush()
     running = live.filter(
-        Q(status=AssignmentStatus.LEASED.value, is_clock_stopped=False)
+        Q(status=AssignmentStatus.LEASED.value) & ~Q(task__status=TaskStatus.WAITING_HUMAN.value)
         | Q(status=AssignmentStatus.QUEUED.value, seat=Seat.QA.value) & ~Q(backend=EXTERNAL)
     )
     if root.is_ending and not running.exists():
@@ -192,13 +198,17 @@ def fail_root(
 ) -> list[Assignment]:
     """Count a root's failed attempt: re-plan it, or end it as fatal at the limit.
 
-    A cause of class `cancelled_by_sir` counts nothing (rule 7).
+    A message only stays failed. A cause of class `cancelled_by_sir` counts nothing (rule 7).
     """
     if cause.get("class") != "cancelled_by_sir":
         root.failure_count += 1
     work.touch(root, "failure_count")
     if root.failure_count >= root.project.policy.thresholds.max_retries:
-        end_fatal(work, root)
+        if root.kind == TaskKind.MESSAGE:
+            # Outside the loop (section 2): it stays failed and stops nothing.
+            ask_behind(work, root)
+        else:
+            end_fatal(work, root)
         return []
     return replan_root(work, root)
 
@@ -222,7 +232,7 @@ def end_fatal(work: Work, root: Task) -> None:
     move_task(work, root, TaskStatus.FATAL, detail=MAX_RETRIES_REASON, why=MAX_RETRIES_REASON)
     project = lock_project(root.project_id)
     if project.status == ProjectStatus.ACTIVE:
-        move_project(work, project, ProjectStatus.SUSPENDED, why=MAX_RETRIES_REASON)
+        suspend_project(work, project, why=MAX_RETRIES_REASON)
     root.project = project
     open_decision(
         work,
@@ -235,3 +245,4 @@ def end_fatal(work: Work, root: Task) -> None:
         params={"attempts": root.failure_count},
         is_p0=True,
     )
+    ask_behind(work, root)

@@ -9,7 +9,6 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -21,20 +20,15 @@ from orchestration.errors import Conflict, Fault, IllegalTransition, Invalid, Pr
 from orchestration.models import Assignment, Project, Task
 from orchestration.policy import DEFAULT_POLICY, Policy, merge_documents
 from orchestration.runner.workspace import allowed_workspace
+from orchestration.services.clocks import start_clocks, suspend_project
 from orchestration.services.lookups import lock_project, require_version
+from orchestration.services.loop import complete_project_if_done
 from orchestration.services.moves import move_project
 from orchestration.services.readiness import start_roots
 from orchestration.services.retrying import retry_on_deadlock
-from orchestration.services.work import Actor, Work, locked, unit_of_work
-from orchestration.states import AssignmentStatus, ProjectStatus, TaskStatus
+from orchestration.services.work import Actor, Work, unit_of_work
+from orchestration.states import AssignmentStatus, ProjectStatus
 
-CLOCK_FIELDS = (
-    "is_clock_stopped",
-    "lease_expires_at",
-    "lease_remaining_seconds",
-    "deadline",
-    "deadline_remaining_seconds",
-)
 SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,58}[a-z0-9])?\Z")
 
 
@@ -201,15 +195,11 @@ def pause_project(
     with unit_of_work(actor) as work:
         project = lock_project(project_id)
         require_version(project, seen_version)
-        if project.status == ProjectStatus.SUSPENDED:
-            if not project.is_paused_by_sir:
-                project.is_paused_by_sir = True
-                work.touch(project, "is_paused_by_sir")
-            return project
-        move_project(work, project, ProjectStatus.SUSPENDED, why=reason or "paused by Sir")
-        project.is_paused_by_sir = True
-        work.touch(project, "is_paused_by_sir")
-        stop_clocks(work, project)
+        if not project.is_paused_by_sir:
+            project.is_paused_by_sir = True
+            work.touch(project, "is_paused_by_sir")
+        if project.status != ProjectStatus.SUSPENDED:
+            suspend_project(work, project, why=reason or "paused by Sir")
     return project
 
 
@@ -234,68 +224,20 @@ def resume_project(*, project_id: int, actor: Actor, seen_version: int | None = 
 
 
 def activate(work: Work, project: Project, *, why: str) -> None:
-    """Move a project to active, start its clocks and whatever waits. Locks: the project's row."""
+    """Move a project to active, start its clocks and whatever waits; all done, it is completed.
+
+    Locks: the project's row.
+    """
     move_project(work, project, ProjectStatus.ACTIVE, why=why)
     project.is_paused_by_sir = False
     work.touch(project, "is_paused_by_sir")
     start_clocks(work, project)
     work.flush()
     start_roots(work, project)
+    work.flush()
+    complete_project_if_done(work, project)
     work.wake(settings.COUNTERSIGN_CONCURRENCY)
     work.hint(AGENTS_TOPIC, None)
-
-
-def stop_clocks(work: Work, project: Project) -> None:
-    """Stop the lease clocks of a project's agents while it is not active."""
-    rows = Assignment.objects.filter(
-        project=project,
-        status=AssignmentStatus.LEASED.value,
-        is_clock_stopped=False,
-        agent__isnull=False,
-    )
-    for row in locked(rows).order_by("pk"):
-        stop_clock(work, row)
-
-
-def stop_clock(work: Work, row: Assignment) -> None:
-    """Stop one lease's clocks, keeping what was left of the lease and of the timeout."""
-    row.lease_remaining_seconds = _seconds_until(row.lease_expires_at, work)
-    row.deadline_remaining_seconds = _seconds_until(row.deadline, work)
-    row.is_clock_stopped = True
-    row.lease_expires_at = row.deadline = None
-    work.touch(row, *CLOCK_FIELDS)
-
-
-def _seconds_until(end: datetime | None, work: Work) -> float:
-    return max((end - work.now).total_seconds(), 0) if end is not None else 0
-
-
-def start_clocks(work: Work, project: Project) -> None:
-    """Let stopped leases go on, but not those of tasks that wait for Sir."""
-    rows = Assignment.objects.filter(
-        project=project, status=AssignmentStatus.LEASED.value, is_clock_stopped=True
-    ).exclude(task__status=TaskStatus.WAITING_HUMAN.value)
-    for row in locked(rows).order_by("pk"):
-        start_clock(work, row, seconds=row.lease_remaining_seconds or 0)
-
-
-def start_clock(work: Work, row: Assignment, *, seconds: float) -> None:
-    """Start one stopped lease's clocks: some seconds of lease, and what was left of the timeout."""
-    row.is_clock_stopped = False
-    row.lease_expires_at = work.now + timedelta(seconds=seconds)
-    if row.deadline_remaining_seconds is not None:
-        row.deadline = work.now + timedelta(seconds=row.deadline_remaining_seconds)
-    row.lease_remaining_seconds = row.deadline_remaining_seconds = None
-    work.touch(row, *CLOCK_FIELDS)
-
-
-def renew_lease(work: Work, row: Assignment, *, seconds: float) -> None:
-    """Give a lease that waited for Sir its full time; in a paused project it starts later."""
-    if row.project.status in (ProjectStatus.ACTIVE, ProjectStatus.COMPLETED):
-        start_clock(work, row, seconds=seconds)
-        return
-    row.lease_remaining_seconds = seconds
-    work.touch(row, "lease_remaining_seconds")
 
 
 def require_active(project: Project) -> None:

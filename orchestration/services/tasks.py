@@ -30,6 +30,7 @@ from orchestration.services.assignments import (
 )
 from orchestration.services.blocking import block_task
 from orchestration.services.cancelling import cancel_tree
+from orchestration.services.clocks import stop_clock
 from orchestration.services.execution import hand_in_task, start_work
 from orchestration.services.inbox import open_decision
 from orchestration.services.lookups import lock_project, lock_task, require_version
@@ -37,7 +38,7 @@ from orchestration.services.loop import fail_leaf, fail_root, replan_root, settl
 from orchestration.services.moves import move_assignment, move_task
 from orchestration.services.orphans import has_ever_held, keep_orphan
 from orchestration.services.outputs import add_comment, add_output
-from orchestration.services.projects import require_active, stop_clock
+from orchestration.services.projects import require_active
 from orchestration.services.retrying import retry_on_deadlock
 from orchestration.services.work import Actor, Work, locked, unit_of_work
 from orchestration.states import (

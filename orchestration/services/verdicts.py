@@ -19,6 +19,7 @@ from orchestration.services.assignments import (
 )
 from orchestration.services.blueprints import descendant_ids
 from orchestration.services.cancelling import cancel_tree
+from orchestration.services.clocks import renew_lease
 from orchestration.services.completion import check_planned, complete_task
 from orchestration.services.defects import ask_for_proposal
 from orchestration.services.inbox import open_decision
@@ -26,7 +27,7 @@ from orchestration.services.loop import fail_leaf, replan_root
 from orchestration.services.moves import hint_task, move_defect, move_plan, move_task
 from orchestration.services.outputs import add_comment
 from orchestration.services.planning import ask_for_revision, override_plan
-from orchestration.services.projects import activate, renew_lease
+from orchestration.services.projects import activate
 from orchestration.services.readiness import make_ready, ready_again
 from orchestration.services.review import continue_review, reject_step
 from orchestration.services.work import Work, locked

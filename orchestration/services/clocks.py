@@ -1,0 +1,118 @@
+"""The clocks of a project: leases, timeouts and deadlines stand still while it is not active.
+
+Source: DESIGN section 4 rule 8, section 3 ("Leases").
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from orchestration.models import Assignment, Decision, Project
+from orchestration.services.moves import move_project
+from orchestration.services.work import Work, locked
+from orchestration.states import AssignmentStatus, DecisionStatus, ProjectStatus, TaskStatus
+
+CLOCK_FIELDS = (
+    "is_clock_stopped",
+    "lease_expires_at",
+    "lease_remaining_seconds",
+    "deadline",
+    "deadline_remaining_seconds",
+)
+RUNNING = frozenset({ProjectStatus.ACTIVE, ProjectStatus.COMPLETED})
+"""The clocks of a project run in these states only."""
+REMAINING = "remaining_seconds"
+"""Key of an expiry rule under which a stopped deadline keeps what was left of it."""
+
+
+def suspend_project(work: Work, project: Project, *, why: str) -> None:
+    """Suspend an active project and stop its clocks: the one way in. Locks: the project's row.
+
+    Errors: IllegalTransition when it is not active.
+    """
+    move_project(work, project, ProjectStatus.SUSPENDED, why=why)
+    stop_clocks(work, project)
+
+
+def stop_clocks(work: Work, project: Project) -> None:
+    """Stop the lease clocks of a project's agents, and the deadlines of its open decisions."""
+    rows = Assignment.objects.filter(
+        project=project,
+        status=AssignmentStatus.LEASED.value,
+        is_clock_stopped=False,
+        agent__isnull=False,
+    )
+    work.flush()
+    for row in locked(rows).order_by("pk"):
+        stop_clock(work, row)
+    for decision in _waiting_decisions(project):
+        stop_deadline(work, decision)
+
+
+def _waiting_decisions(project: Project) -> list[Decision]:
+    rows = Decision.objects.filter(
+        project=project, status=DecisionStatus.OPEN.value, on_expiry__isnull=False
+    )
+    return list(locked(rows).order_by("pk"))
+
+
+def stop_deadline(work: Work, decision: Decision) -> None:
+    """Stop the deadline of an open decision, keeping what was left of it."""
+    if decision.deadline is None:
+        return
+    remaining = _seconds_until(decision.deadline, work)
+    decision.on_expiry = {**(decision.on_expiry or {}), REMAINING: remaining}
+    decision.deadline = None
+    work.touch(decision, "deadline", "on_expiry")
+
+
+def _start_deadline(work: Work, decision: Decision) -> None:
+    rule = dict(decision.on_expiry or {})
+    if REMAINING not in rule:
+        return
+    decision.deadline = work.now + timedelta(seconds=rule.pop(REMAINING))
+    decision.on_expiry = rule
+    work.touch(decision, "deadline", "on_expiry")
+
+
+def stop_clock(work: Work, row: Assignment) -> None:
+    """Stop one lease's clocks, keeping what was left of the lease and of the timeout."""
+    row.lease_remaining_seconds = _seconds_until(row.lease_expires_at, work)
+    row.deadline_remaining_seconds = _seconds_until(row.deadline, work)
+    row.is_clock_stopped = True
+    row.lease_expires_at = row.deadline = None
+    work.touch(row, *CLOCK_FIELDS)
+
+
+def _seconds_until(end: datetime | None, work: Work) -> float:
+    return max((end - work.now).total_seconds(), 0) if end is not None else 0
+
+
+def start_clocks(work: Work, project: Project) -> None:
+    """Let stopped leases and deadlines go on, but not the leases of tasks that wait for Sir."""
+    rows = Assignment.objects.filter(
+        project=project, status=AssignmentStatus.LEASED.value, is_clock_stopped=True
+    ).exclude(task__status=TaskStatus.WAITING_HUMAN.value)
+    for row in locked(rows).order_by("pk"):
+        start_clock(work, row, seconds=row.lease_remaining_seconds or 0)
+    for decision in _waiting_decisions(project):
+        _start_deadline(work, decision)
+
+
+def start_clock(work: Work, row: Assignment, *, seconds: float) -> None:
+    """Start one stopped lease's clocks: some seconds of lease, and what was left of the timeout."""
+    row.is_clock_stopped = False
+    row.lease_expires_at = work.now + timedelta(seconds=seconds)
+    if row.deadline_remaining_seconds is not None:
+        row.deadline = work.now + timedelta(seconds=row.deadline_remaining_seconds)
+    row.lease_remaining_seconds = row.deadline_remaining_seconds = None
+    work.touch(row, *CLOCK_FIELDS)
+
+
+def renew_lease(work: Work, row: Assignment, *, seconds: float) -> None:
+    """Give a lease that waited for Sir its full time; in a paused project it starts later."""
+    if row.project.status in RUNNING:
+        start_clock(work, row, seconds=seconds)
+        return
+    row.lease_remaining_seconds = seconds
+    work.touch(row, "lease_remaining_seconds")
