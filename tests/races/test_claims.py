@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+
 import pytest
+from django.db import transaction
 from django.utils import timezone
 
 from orchestration.contracts.results import OutputInput
@@ -10,6 +14,7 @@ from orchestration.errors import LeaseLost, NotReady, ProjectSuspended
 from orchestration.models import Agent, Assignment, Project, Task
 from orchestration.services.agent_claims import Wish, claim_for_agent
 from orchestration.services.agent_results import Hold, submit_result
+from orchestration.services.lookups import lock_task
 from orchestration.services.projects import pause_project, resume_project
 from orchestration.services.sweeping import reclaim_expired_leases
 from orchestration.services.tasks import add_task_output
@@ -32,7 +37,9 @@ from tests.factories import (
 )
 from tests.races.contest import (
     SIR,
+    WAIT_SECONDS,
     direct_task,
+    in_own_connection,
     on_postgres,
     race,
     started_plan,
@@ -120,6 +127,30 @@ def test_own_worker_claims_the_last_slot_once() -> None:
     assert held is not None
     assert rival.result() is None
     assert running(root) == 1
+
+
+def test_claimer_without_the_task_leaves_its_assignment_to_whoever_has_it() -> None:
+    project = new_project()
+    submit_plan(project, step("1"))
+    queued = Assignment.objects.get(status=AssignmentStatus.QUEUED.value)
+    went_away, may_commit = Event(), Event()
+
+    def go_away() -> Assignment | None:
+        with transaction.atomic():
+            held = claim_one(Slot("other"))
+            went_away.set()
+            assert may_commit.wait(WAIT_SECONDS)
+        return held
+
+    with ThreadPoolExecutor(1) as pool, transaction.atomic():
+        lock_task(queued.task_id)
+        other = pool.submit(in_own_connection, go_away)
+        assert went_away.wait(WAIT_SECONDS)
+        held = claim_one(Slot("one"))
+        may_commit.set()
+        assert other.result(WAIT_SECONDS) is None
+    assert held is not None
+    assert (held.pk, held.worker) == (queued.pk, "one")
 
 
 def finish(held: Assignment) -> None:
