@@ -91,6 +91,11 @@ class Assignment(models.Model):
                 condition=models.Q(status=AssignmentStatus.LEASED.value),
                 name="assignment_lease_idx",
             ),
+            models.Index(
+                fields=("project",),
+                condition=models.Q(backend="external", leased_at__isnull=False),
+                name="assignment_agents_idx",
+            ),
         )
 
     def __str__(self) -> str:

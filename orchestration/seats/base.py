@@ -14,6 +14,8 @@ from orchestration.models import Assignment, Task
 from orchestration.states import Seat
 
 Document = dict[str, Any]
+MAX_ARTIFACT_BYTES = 50 * 1024 * 1024
+"""The largest file that is handed in, verified and locked."""
 
 
 class SeatLink(Protocol):

@@ -12,8 +12,9 @@ from orchestration.errors import CountersignError, WorkspaceError
 from orchestration.models import Task
 from orchestration.runner.patches import apply_patch, is_applied
 from orchestration.runner.workspace import artifact_exists
-from orchestration.seats.base import Document, SeatJob, SeatLink
-from orchestration.seats.commands import Record, is_authorised, refusal_of, run_all
+from orchestration.seats.authority import fix_of, refusal_of, refusal_of_fix
+from orchestration.seats.base import MAX_ARTIFACT_BYTES, Document, SeatJob, SeatLink
+from orchestration.seats.commands import Record, run_all
 from orchestration.states import Seat
 
 HANDOFF_CHARACTERS = 480
@@ -32,8 +33,8 @@ class CommandSeat:
             return bool(task.run) and not refusal_of(task, task.run)
         if job.seat is not Seat.FIXER or job.input.get("mode") != "fix":
             return False
-        fixes = [_fix(one) for one in job.input.get("defects", ())]
-        return bool(fixes) and all(fix is not None and _may_apply(task, fix) for fix in fixes)
+        defects = job.input.get("defects", ())
+        return bool(defects) and not any(refusal_of_fix(task, one) for one in defects)
 
     def is_instant(self, job: SeatJob) -> bool:
         """Return false: a command takes time."""
@@ -71,12 +72,10 @@ class CommandSeat:
         runs: list[Record] = []
         notes: list[str] = []
         for one in job.input["defects"]:
-            fix = _fix(one)
-            if fix is None:
-                problems[one["id"]] = "this defect proposes no fix"
-                continue
-            notes.append(fix.description or "the proposed fix")
-            problem = _apply(job.task, fix, link, runs)
+            fix, problem = fix_of(one), refusal_of_fix(job.task, one)
+            if fix is not None and not problem:
+                notes.append(fix.description or "the proposed fix")
+                problem = _apply(job.task, fix, link, runs)
             if problem:
                 problems[one["id"]] = problem
         return {
@@ -85,21 +84,6 @@ class CommandSeat:
             "problems": problems,
             "runs": runs,
         }
-
-
-def _fix(defect: Document) -> ProposedFix | None:
-    proposed = defect.get("proposed_fix")
-    if not proposed:
-        return None
-    fix = ProposedFix.from_stored(proposed)
-    return None if fix.is_empty else fix
-
-
-def _may_apply(task: Task, fix: ProposedFix) -> bool:
-    commands = [one.to_document() for one in fix.commands]
-    if not task.project.workspace or any(not is_authorised(task, one) for one in commands):
-        return False
-    return not commands or not refusal_of(task, commands)
 
 
 def _apply(task: Task, fix: ProposedFix, link: SeatLink, runs: list[Record]) -> str:
@@ -122,12 +106,12 @@ def _apply(task: Task, fix: ProposedFix, link: SeatLink, runs: list[Record]) -> 
 
 
 def _outputs(task: Task, runs: list[Record]) -> list[Document]:
-    """The expected artifacts that exist, else the record of the run itself."""
+    """The expected artifacts that can be read, and the record of the run itself."""
     outputs: list[Document] = []
     workspace = Path(task.project.workspace)
     for expected in task.expected_artifacts:
         path = expected.get("path")
-        if path and _is_there(workspace, path):
+        if path and _is_readable(workspace, path):
             outputs.append({"type": _type_of(expected), "title": path, "path": path})
     lines = [f"$ {' '.join(run['argv'])}\n{run['output_tail']}" for run in runs]
     outputs.append(
@@ -141,12 +125,13 @@ def _outputs(task: Task, runs: list[Record]) -> list[Document]:
     return outputs
 
 
-def _is_there(workspace: Path, path: str) -> bool:
-    """Whether a file is there; a directory or a way out of the workspace is QA's finding."""
+def _is_readable(workspace: Path, path: str) -> bool:
+    """Whether a file with something in it can be handed in; anything else is QA's finding."""
     try:
-        return bool(artifact_exists(workspace, path))
+        size = artifact_exists(workspace, path)
     except WorkspaceError:
         return False
+    return size is not None and 0 < size <= MAX_ARTIFACT_BYTES
 
 
 def _type_of(expected: Document) -> str:

@@ -1,7 +1,6 @@
 """Run the commands of a step, in order, through the one runner, and say what came of each.
 
-What may run is checked here again, at the last moment: a trusted plan, an allow-listed prefix, or a
-digest that Sir approved.
+Whether they may run is `authority`'s to say, before they come here.
 Source: DESIGN section 8 ("Commands on our machine").
 """
 
@@ -11,59 +10,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from django.conf import settings
 from django.utils import timezone
 
 from orchestration.contracts.plan import VerificationCommand
 from orchestration.errors import CountersignError
-from orchestration.models import Assignment, Task
+from orchestration.models import Task
 from orchestration.policy import Policy
-from orchestration.rules.commands import command_digest
 from orchestration.runner.command import CommandSpec, check_expectations, run_command
 from orchestration.runner.processes import process_token
 from orchestration.seats.base import SeatLink
-from orchestration.states import AssignmentStatus, Seat
 
 Record = dict[str, Any]
-NO_SANDBOX = "not possible: no sandbox for code that agents wrote"
-
-
-def is_authorised(task: Task, command: Mapping[str, Any]) -> bool:
-    """Whether a planned command of a step may run: trusted plan, allow-list, or Sir's approval."""
-    blueprint = task.blueprint
-    if blueprint is not None and blueprint.plan.is_trusted:
-        return True
-    if task.project.policy.commands.allows(command["argv"]):
-        return True
-    planned = task.parent
-    return planned is not None and command_digest(command) in planned.approved_digests
-
-
-def refusal_of(task: Task, commands: Sequence[Mapping[str, Any]]) -> str:
-    """Why commands of a step may not run here, or the empty string."""
-    if not task.project.workspace:
-        return "not possible: this project has no workspace"
-    if has_agent_code(task) and not settings.COUNTERSIGN_UNSANDBOXED:
-        return NO_SANDBOX
-    unauthorised = [one for one in commands if not is_authorised(task, one)]
-    if unauthorised:
-        return f"not possible: not approved: {' '.join(unauthorised[0]['argv'])}"
-    return ""
-
-
-def has_agent_code(task: Task) -> bool:
-    """Whether an agent put anything into the workspace, anywhere in this task's tree.
-
-    A fix that an agent only proposed does not count: what is applied then is what Sir signed.
-    """
-    rows = Assignment.objects.filter(
-        seat__in=[Seat.EXECUTOR.value, Seat.FIXER.value],
-        status=AssignmentStatus.DONE.value,
-        agent__isnull=False,
-    ).exclude(seat=Seat.FIXER.value, input__mode="propose")
-    return rows.filter(task__root_id=task.lineage_root_id).exists() or (
-        rows.filter(task_id=task.lineage_root_id).exists()
-    )
 
 
 def run_all(

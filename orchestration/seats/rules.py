@@ -15,12 +15,12 @@ from orchestration.models import Task
 from orchestration.rules.listed_steps import plan_from_message
 from orchestration.rules.plan_audit import audit_plan
 from orchestration.rules.profiles import known_roles
-from orchestration.runner.workspace import read_inside
-from orchestration.seats.base import Document, SeatJob, SeatLink
-from orchestration.seats.commands import refusal_of, run_all
+from orchestration.runner.workspace import artifact_exists, read_inside
+from orchestration.seats.authority import refusal_of
+from orchestration.seats.base import MAX_ARTIFACT_BYTES, Document, SeatJob, SeatLink
+from orchestration.seats.commands import run_all
 from orchestration.states import Seat
 
-MAX_ARTIFACT_BYTES = 50 * 1024 * 1024
 PLAYBOOK = "playbook"
 
 
@@ -80,14 +80,19 @@ def _has_tool(task: Task, program: str) -> bool:
     """Whether a program can be found: on the PATH, or as a file in the workspace."""
     if shutil.which(program) is not None:
         return True
-    return bool(task.project.workspace) and (Path(task.project.workspace) / program).is_file()
+    try:
+        workspace = task.project.workspace
+        return bool(workspace) and artifact_exists(Path(workspace), program) is not None
+    except CountersignError:
+        return False
 
 
 def gather_evidence(job: SeatJob, link: SeatLink) -> Document:
     """Re-run what is due, run the verify commands, read the files. Shape: see `Evidence`."""
     task = job.task
     evidence: Document = {"runs": [], "verifies": [], "refusal": ""}
-    if job.input.get("stage") == "verification":
+    is_verification = job.input.get("stage") == "verification"
+    if is_verification:
         again = task.run if task.fix_round else []
         if task.run and not task.fix_round:
             # What ran is on record; whether it may run now does not change what came of it.
@@ -97,7 +102,8 @@ def gather_evidence(job: SeatJob, link: SeatLink) -> Document:
         if not evidence["refusal"]:
             evidence["runs"] = run_all(task, again, link) if again else evidence["runs"]
             evidence["verifies"] = run_all(task, task.verify, link, keep_going=True)
-    files, missing, changed = _read_files(task)
+    may_differ = is_verification and task.fix_round > 0
+    files, missing, changed = _read_files(task, may_differ=may_differ)
     return evidence | {"files": files, "missing": missing, "changed": changed}
 
 
@@ -110,37 +116,38 @@ def _last_runs(task: Task) -> list[Document]:
     return runs
 
 
-def _read_files(task: Task) -> tuple[dict[str, bytes], list[str], list[str]]:
-    """Read every expected artifact and output that is a path, as it is now."""
+def _read_files(task: Task, *, may_differ: bool) -> tuple[dict[str, bytes], list[str], list[str]]:
+    """Read every expected artifact and output that is a path, as it is now.
+
+    Shape: bytes by path; what is missing, with the reason; paths that are not as they were handed
+    in or, at the lock, as they were reviewed. After a fix the verification takes them as they are.
+    """
     files: dict[str, bytes] = {}
     missing: list[str] = []
     changed: list[str] = []
-    handed_in = {
-        one.path: one.sha256
-        for one in task.outputs.filter(attempt=task.attempt, is_orphan=False).order_by("pk")
-        if one.path
-    }
-    titles = set(task.outputs.filter(attempt=task.attempt).values_list("title", flat=True))
+    ours = task.outputs.filter(attempt=task.attempt, is_orphan=False)
+    handed_in = {one.path: one.sha256 for one in ours.order_by("pk") if one.path}
+    titles = set(ours.values_list("title", flat=True))
     expected = [one.get("path") for one in task.expected_artifacts if one.get("path")]
     for path in dict.fromkeys([*expected, *handed_in]):
-        data = _read(task, path)
+        data, why = _read(task, path)
         if not data:
-            missing.append(path)
+            missing.append(f"{path} ({why})" if why else path)
             continue
         files[path] = data
         known = handed_in.get(path)
-        if known and not task.fix_round and known != hashlib.sha256(data).hexdigest():
+        if known and not may_differ and known != hashlib.sha256(data).hexdigest():
             changed.append(path)
     names = [one["name"] for one in task.expected_artifacts if one.get("name")]
     missing += [name for name in names if name not in titles]
     return files, missing, changed
 
 
-def _read(task: Task, path: str) -> bytes:
-    """Read one file of the workspace; what cannot be read counts as missing."""
+def _read(task: Task, path: str) -> tuple[bytes, str]:
+    """Read one file of the workspace. Shape: its bytes, and why it could not be read."""
     if not task.project.workspace:
-        return b""
+        return b"", "this project has no workspace"
     try:
-        return read_inside(Path(task.project.workspace), path, MAX_ARTIFACT_BYTES)
-    except CountersignError:
-        return b""
+        return read_inside(Path(task.project.workspace), path, MAX_ARTIFACT_BYTES), ""
+    except CountersignError as error:
+        return b"", "" if error.code == "workspace_missing" else error.detail

@@ -17,11 +17,12 @@ from orchestration.models import Agent, Assignment, Comment, Output, Task, ToolC
 from orchestration.models.rows import fetch_rows, insert_rows
 from orchestration.rules.handoff import check_handoff
 from orchestration.runner.workspace import read_inside
+from orchestration.seats.base import MAX_ARTIFACT_BYTES
 from orchestration.services.moves import hint_task
 from orchestration.services.work import Work
 from orchestration.states import CommentType
 
-MAX_OUTPUT_BYTES = 50 * 1024 * 1024
+MAX_OUTPUT_BYTES = MAX_ARTIFACT_BYTES
 """The largest output that is a path or an upload."""
 
 
