@@ -65,6 +65,7 @@ def unblock(work: Work, task: Task) -> None:
             is_satisfied(one) for one in blocked.blocked_by.all()
         ):
             move_task(work, blocked, TaskStatus.PENDING, why=f"{task} is done")
+            withdraw_open(work, [task_id], why="its blockers are done")
             work.flush()
             ready_again(work, blocked)
 

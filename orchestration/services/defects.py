@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from django.db.models import Q
+
 from orchestration.models import Assignment, Decision, Defect, QAReview, Task
 from orchestration.rules.dag import canonical_digest
 from orchestration.rules.severity import Approver, gate
@@ -256,7 +258,7 @@ def was_rejected(task: Task, defect: Defect) -> bool:
     if not defect.proposed_fix:
         return False
     rows = Decision.objects.filter(
-        task__root_id=task.lineage_root_id,
+        Q(task_id=task.lineage_root_id) | Q(task__root_id=task.lineage_root_id),
         kind=DecisionKind.MEDIUM_DEFECT.value,
         status=DecisionStatus.DECIDED.value,
         verdict="reject",
@@ -283,9 +285,16 @@ def start_round(work: Work, task: Task, approved: Sequence[Defect]) -> list[Assi
 
 
 def ask_for_proposal(work: Work, task: Task, defect: Defect, *, guidance: str) -> None:
-    """Have the fixer propose another fix as a new item; it uses up one fix round."""
+    """Have the fixer propose another fix as a new item; it uses up one fix round.
+
+    Where that is the last one, the step fails: no round would be left to apply the proposal.
+    """
     task.fix_round += 1
     work.touch(task, "fix_round")
+    if _rounds_used_up(task):
+        why = f"changes requested in the last fix round: {guidance}"
+        fail_leaf(work, task, why=why, failure_class="rejected_by_sir", no_more_tries=True)
+        return
     defect.guidance = guidance
     defect.rounds = [
         *defect.rounds,
