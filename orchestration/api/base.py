@@ -127,8 +127,8 @@ def require_storable_address(request: Request) -> None:
     """
     if "\x00" in request.path:
         raise NotFound("There is nothing at this address.")
-    for name, value in request.query_params.items():
-        if "\x00" in name + value:
+    for name, values in request.query_params.lists():
+        if any("\x00" in text for text in (name, *map(str, values))):
             message = "contains a NUL character"
             raise Invalid(f"The query {message}.", errors=[Fault(path=name, message=message)])
 
