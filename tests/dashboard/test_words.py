@@ -170,7 +170,7 @@ def test_silence_is_told_and_never_consents() -> None:
 
 
 def po_entries() -> list[tuple[str, str]]:
-    """Each message of the Chinese catalogue with its translation."""
+    """Each message of the Chinese catalogue, with its plural form, and its translation."""
     blocks = (LOCALE / "django.po").read_text(encoding="utf-8").split("\n\n")[1:]
     entries = []
     for block in blocks:
@@ -178,7 +178,9 @@ def po_entries() -> list[tuple[str, str]]:
         text = re.search(r'^msgstr(?:\[0\])? "(.*)"', block, re.MULTILINE)
         assert message is not None
         assert text is not None
-        entries.append((message.group(1), text.group(1)))
+        plural = re.search(r'^msgid_plural "(.*)"', block, re.MULTILINE)
+        whole = message.group(1) + (plural.group(1) if plural is not None else "")
+        entries.append((whole, text.group(1)))
     return entries
 
 
