@@ -8,46 +8,39 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from django.utils import timezone
-from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from dashboard.cards import closed_card, make_dock
 from dashboard.charts import Impact
-from dashboard.clock import clock_text, long_age
-from dashboard.costs import cost_words
-from dashboard.evidence import EvidenceView, FixView, evidence_view, fix_view, rounds_of
+from dashboard.clock import clock_text
+from dashboard.decision_facts import Fact, about_of, waits_of
+from dashboard.evidence import (
+    EVIDENCE_LINES,
+    PANE_LINES,
+    EvidenceView,
+    FixView,
+    evidence_view,
+    fix_view,
+    rounds_of,
+)
 from dashboard.impacts import impact_of_decision
 from dashboard.inbox_rows import closing_words, kind_words, round_words, row_title
-from dashboard.places import address, decision_place, decision_url, task_key, task_url
+from dashboard.places import address, decision_place, decision_url, task_key
 from dashboard.presenters import decision_label, severity_label
 from dashboard.shapes import ClosedCard, Dock, DockField, Round
 from dashboard.verdicts import KINDS
 from dashboard.vocabulary import Label
-from orchestration.models import Decision, Task
+from orchestration.models import Decision
 from orchestration.selectors.inbox import successor_of
-from orchestration.selectors.overview import cost_of
-from orchestration.states import DecisionKind, DecisionStatus, Seat
+from orchestration.states import DecisionKind, DecisionStatus
 
 if TYPE_CHECKING:
-    from django_stubs_ext import StrPromise
+    pass
 
 K = DecisionKind
-
-
-@dataclass(frozen=True, slots=True)
-class Fact:
-    """One line of the rail: a word and its value, with an address where it leads somewhere."""
-
-    word: str | StrPromise
-    text: str
-    url: str = ""
-    is_strong: bool = False
-    key: str = ""
-    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +114,12 @@ def make_card(decision: Decision, *, blocks: int, is_page: bool) -> Card:
         place=decision_place(decision) if decision.task is not None else "",
         round_words=round_words(decision),
         description=_description(decision),
-        evidence=evidence_view(content.get("evidence") or {}, place=place, source_key=source),
+        evidence=evidence_view(
+            content.get("evidence") or {},
+            place=place,
+            source_key=source,
+            tail_lines=EVIDENCE_LINES if is_page else PANE_LINES,
+        ),
         fix=fix_view(content.get("fix")),
         commands=[_command(one) for one in content.get("commands", ()) if isinstance(one, dict)],
         findings=[str(one) for one in content.get("findings", ())],
@@ -130,9 +128,9 @@ def make_card(decision: Decision, *, blocks: int, is_page: bool) -> Card:
         attempts=_attempts(decision),
     )
     if is_page:
-        card.impact = impact_of_decision(decision)
-        card.waits = _waits(decision, blocks, card.impact)
-        card.about = _about(decision)
+        card.impact = impact_of_decision(decision) if card.is_open else None
+        card.waits = waits_of(decision, blocks, card.impact)
+        card.about = about_of(decision)
         if defect is not None and kind is K.MEDIUM_DEFECT:
             card.rounds = rounds_of(decision, defect)
     return card
@@ -213,61 +211,6 @@ def _attempts(decision: Decision) -> Sequence[Mapping[str, Any]]:
     return list(decision.task.failure_context) if decision.task is not None else ()
 
 
-# --- The rail -------------------------------------------------------------------------------------
-
-
-def _waits(decision: Decision, blocks: int, impact: Impact | None) -> list[Fact]:
-    words = ngettext("%(n)s task", "%(n)s tasks", blocks) % {"n": blocks}
-    if impact is not None and impact.phases > 1:
-        words = gettext("%(tasks)s in %(n)s phases") % {"tasks": words, "n": impact.phases}
-    facts = [Fact(_("Blocks"), words if blocks else gettext("nothing"), is_strong=bool(blocks))]
-    if decision.status == DecisionStatus.OPEN:
-        age = (timezone.now() - decision.created_at).total_seconds()
-        facts.append(Fact(_("Waiting"), long_age(age)))
-    facts.append(Fact(_("Deadline"), _deadline_words(decision.deadline)))
-    rule = decision.on_expiry or {}
-    if rule.get("policy_id"):
-        facts.append(Fact(_("Then"), f"{rule['policy_id']}: {rule.get('outcome', '')}"))
-    return facts
-
-
-def _deadline_words(deadline: datetime | None) -> str:
-    return clock_text(deadline) if deadline is not None else gettext("none, keeps waiting")
-
-
-def _about(decision: Decision) -> list[Fact]:
-    task, project = decision.task, decision.project
-    facts = [Fact(_("Project"), project.name, address("board", project.slug))]
-    if task is not None:
-        root = task.root if task.root is not None else task
-        key = task_key(task, project)
-        facts.append(Fact(_("Task"), root.title, task_url(root, project), key=key))
-        if task.parent_id is not None:
-            url = task_url(task, project)
-            facts.append(Fact(_("Step"), task.title, url, key=task.step_key))
-    if decision.defect is not None:
-        by = decision.defect.raised_by
-        facts.append(Fact(_("Raised by"), gettext("rules") if by == "rules" else by))
-    if decision.content.get("asked_by"):
-        facts.append(Fact(_("Asked by"), str(decision.content["asked_by"])))
-    return facts + (_work_facts(task) if task is not None else [])
-
-
-def _work_facts(task: Task) -> list[Fact]:
-    """Who fixes, what was handed in, and what it cost so far."""
-    facts = []
-    fixer = task.assignments.filter(seat=Seat.FIXER.value).select_related("agent").last()
-    if fixer is not None:
-        name = fixer.agent.name if fixer.agent is not None else fixer.backend
-        facts.append(Fact(_("Fixer"), name))
-    output = task.outputs.filter(is_orphan=False).exclude(path="").last()
-    if output is not None:
-        name = output.path.rpartition("/")[2]
-        facts.append(Fact(_("Artifact"), "", key=f"{name} v{output.version}"))
-    cost = cost_words(cost_of(task.assignments.all()))
-    return [*facts, Fact(_("Cost so far"), cost)] if cost else facts
-
-
 # --- The dock -------------------------------------------------------------------------------------
 
 
@@ -284,7 +227,17 @@ class _Shown:
                 "consequences": [_with_params(one, live) for one in option["consequences"]],
             }
             for option in decision.options
+            if not (option["verdict"] == "answer" and _asks_yes_or_no(decision))
         ]
+
+
+YES_OR_NO = frozenset({"red_line", "seat_failed", "irreversible_cut_off"})
+"""Reasons of a question that a yes answers; only an agent's own question takes words."""
+
+
+def _asks_yes_or_no(decision: Decision) -> bool:
+    is_question = decision.kind == K.WAITING_HUMAN
+    return is_question and decision.content.get("reason") in YES_OR_NO
 
 
 def _with_params(words: Mapping[str, Any], live: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ Source: UI.md sections 5.1 and 5.2.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -15,15 +15,19 @@ from django.utils.translation import gettext
 
 from dashboard.clock import clock_text
 from dashboard.highlighting import DiffSet, diff_set
-from dashboard.presenters import output_view
+from dashboard.presenters import decision_label, output_view
 from dashboard.shapes import OutputView, Round
 from dashboard.vocabulary import WAITING, Label, Role
 from orchestration.errors import Invalid
 from orchestration.models import Decision, Defect
 from orchestration.rules.diffs import parse_diff
+from orchestration.states import DecisionStatus
 
 EVIDENCE_LINES = 20
-"""The tail of a failing check that a card shows at once; the earlier lines are one press away."""
+PANE_LINES = 10
+"""The tail of a failing check that a card shows at once; the earlier lines are one press away.
+The pane shows fewer, so that the proposed fix is in sight above the dock.
+"""
 ROUND_OUTCOMES: Mapping[str, Label] = {
     "verified": Label("circle-check", "", Role.GREEN),
     "did_not_verify": Label("circle-x", "", Role.RED),
@@ -58,7 +62,13 @@ def moment_of(value: object) -> datetime | None:
     return found if found is not None and found.tzinfo is not None else None
 
 
-def evidence_view(evidence: Mapping[str, Any], *, place: str, source_key: str) -> EvidenceView:
+def evidence_view(
+    evidence: Mapping[str, Any],
+    *,
+    place: str,
+    source_key: str,
+    tail_lines: int = EVIDENCE_LINES,
+) -> EvidenceView:
     """Show the evidence of a defect: who ran it and when is said beside it."""
     if not evidence:
         return EvidenceView(None, "", "")
@@ -72,7 +82,7 @@ def evidence_view(evidence: Mapping[str, Any], *, place: str, source_key: str) -
     view = output_view(
         tail,
         command=command,
-        tail_lines=EVIDENCE_LINES,
+        tail_lines=tail_lines,
         title=check_title(place, source_key),
         exit_code=code if isinstance(code, int) else None,
         note="" if isinstance(code, int) else str(evidence.get("outcome", "")),
@@ -112,31 +122,47 @@ def fix_view(fix: Mapping[str, Any] | None) -> FixView | None:
 
 
 def rounds_of(decision: Decision, defect: Defect) -> list[Round]:
-    """List what was tried before this item, and this item itself, highlighted."""
-    failed = Label("circle-x", gettext("Check failed"), Role.RED)
-    code = (defect.rounds[0] if defect.rounds else defect.evidence).get("exit_code")
-    rows = [
-        Round(
-            word=gettext("Step output"),
-            tried=gettext("as handed in"),
-            outcome=failed,
-            evidence_note=_exit_words(code),
-            at=defect.created_at,
-        )
-    ]
-    rows += [_earlier(one) for one in defect.rounds]
-    fix = decision.content.get("fix") or {}
-    rows.append(
-        Round(
-            word=gettext("Fix round %(n)s") % {"n": decision.content.get("round", 1)},
-            tried=plain_words(str(fix.get("description") or "")) or gettext("no fix proposed"),
-            outcome=WAITING,
-            evidence_note=_exit_words(defect.evidence.get("exit_code")),
-            at=decision.created_at,
-            is_current=True,
-        )
+    """List what was tried before this item, and this item, highlighted, with what became of it."""
+    opened = decision.created_at
+    earlier = [one for one in defect.rounds if (moment_of(one.get("at")) or opened) <= opened]
+    ran_again = any(one.get("outcome") == "did_not_verify" for one in earlier)
+    first_code = (decision.content.get("evidence") or {}).get("exit_code")
+    first = Round(
+        word=gettext("Step output"),
+        tried=gettext("as handed in"),
+        outcome=Label("circle-x", gettext("Check failed"), Role.RED),
+        evidence_note="" if ran_again else _exit_words(first_code),
+        at=defect.created_at,
     )
-    return rows
+    return [first, *(_earlier(one) for one in earlier), _this_round(decision, defect)]
+
+
+def _this_round(decision: Decision, defect: Defect) -> Round:
+    """The round that the item proposes: open, or what came of it, or the verdict that stands."""
+    number = decision.content.get("round", 1)
+    fix = decision.content.get("fix") or {}
+    row = Round(
+        word=gettext("Fix round %(n)s") % {"n": number},
+        tried=plain_words(str(fix.get("description") or "")) or gettext("no fix proposed"),
+        outcome=WAITING,
+        evidence_note=gettext("not tried yet"),
+        at=decision.created_at,
+        is_current=True,
+    )
+    if decision.status == DecisionStatus.OPEN:
+        return row
+    came = [
+        one
+        for one in defect.rounds
+        if one.get("round") == number
+        and (moment_of(one.get("at")) or decision.created_at) > decision.created_at
+    ]
+    if came:
+        known = _earlier(came[0])
+        tried = known.tried if came[0].get("outcome") == "changes_requested" else row.tried
+        return replace(known, tried=tried, is_current=True)
+    label = decision_label(decision.status, decision.verdict)
+    return replace(row, outcome=label, evidence_note="", at=decision.decided_at)
 
 
 def plain_words(text: str) -> str:

@@ -71,11 +71,11 @@ def _waiting_item(step: OpenStep, project: Project) -> ImpactItem:
 def _drawing(
     task: Task, locked: Sequence[Task], waiting: Sequence[OpenStep], work: WaitingWork
 ) -> tuple[list[ImpactNode], Sequence[Edge], int, int]:
-    """Draw the step between its locked readers and the first of what waits."""
+    """Draw the step before its locked readers and the first of what waits."""
     drawn = waiting[:DRAWN_WAITING]
     before = locked[:DRAWN_LOCKED]
-    keys = [*(one.step_key for one in before), task.step_key, *(one.step_key for one in drawn)]
-    links = [Link(one.step_key, task.step_key, "blocker") for one in before]
+    keys = [task.step_key, *(one.step_key for one in before), *(one.step_key for one in drawn)]
+    links = [Link(task.step_key, one.step_key, "blocker") for one in before]
     links += _links(task, drawn, work)
     layout = lay_out(list(dict.fromkeys(keys)), links, IMPACT_BOX)
     looks = {one.step_key: "locked" for one in before} | {task.step_key: "subject"}

@@ -35,6 +35,7 @@ pages: list[URLPattern | URLResolver] = [
     path("inbox/<int:pk>/row/", inbox.decision_row, name="decision_row"),
     path("inbox/<int:pk>/pane/", inbox.decision_pane, name="decision_pane"),
     path("inbox/<int:pk>/dock/", decisions.decision_dock, name="decision_dock"),
+    path("inbox/<int:pk>/parts/<slug:name>/", decisions.decision_part, name="decision_part"),
     path("inbox/<int:pk>/seen/", inbox.decision_seen, name="decision_seen"),
     path("inbox/<int:pk>/draft/", decisions.decision_draft, name="decision_draft"),
     path("inbox/<int:pk>/decide/", decisions.decide, name="decide"),

@@ -57,7 +57,7 @@ KINDS: Mapping[DecisionKind, KindWords] = MappingProxyType(
         DecisionKind.WAITING_HUMAN: KindWords(
             "message-question",
             _("Question"),
-            {"a": "answer", "r": "reject", "4": "abort"},
+            {"a": "answer", "r": "reject"},
         ),
         DecisionKind.BUDGET_EXCEEDED: KindWords(
             "coin", _("Over budget"), {"a": "raise", "r": "abort"}

@@ -37,7 +37,14 @@ from dashboard.places import address, decision_url
 from dashboard.shapes import Crumb
 from dashboard.verdicts import VERDICT_LABELS
 from dashboard.views.inbox import reader_dock
-from orchestration.errors import AlreadyDecided, Conflict, CountersignError, Invalid, Stale
+from orchestration.errors import (
+    AlreadyDecided,
+    Conflict,
+    CountersignError,
+    Invalid,
+    NotFound,
+    Stale,
+)
 from orchestration.models import Decision
 from orchestration.selectors.activity import newest_position
 from orchestration.selectors.inbox import (
@@ -110,6 +117,26 @@ def decision_dock(request: DashboardRequest, pk: int) -> HttpResponse:
             return HttpResponse(status=HTTPStatus.NO_CONTENT)
         return render(request, "dashboard/_parts/verdict_dock.html", {"dock": dock})
     return _standing(request, found)
+
+
+PARTS = {
+    "status": "dashboard/inbox/status_line.html",
+    "waits": "dashboard/inbox/waits.html",
+    "rounds": "dashboard/inbox/rounds.html",
+}
+
+
+@page
+@require_GET
+def decision_part(request: DashboardRequest, pk: int, name: str) -> HttpResponse:
+    """One part of the card that changes when the item is closed."""
+    template = PARTS.get(name)
+    if template is None:
+        raise NotFound("There is no such part.")
+    found = read_decision(request.user, pk)
+    is_page = name != "status" or request.GET.get("page") == "1"
+    card = make_card(found, blocks=count_blocked([found])[found.pk], is_page=is_page)
+    return render(request, template, {"card": card, "is_page": is_page})
 
 
 def _standing(

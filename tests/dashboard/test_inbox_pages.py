@@ -127,6 +127,40 @@ def test_every_kind_shows_each_of_its_verdicts(full: Project, sir_client: Client
         assert "Pause project" in page, decision.kind
 
 
+@pytest.mark.parametrize("reason", ["red_line", "seat_failed", "irreversible_cut_off"])
+def test_yes_or_no_question_is_approved_not_answered(
+    reason: str, full: Project, sir_client: Client
+) -> None:
+    task = Task.objects.filter(project=full, parent__isnull=False).first()
+    assert task is not None
+    asked = ask(DecisionKind.WAITING_HUMAN, full, task, reason=reason)
+    page = sir_client.get(reverse("dashboard:decision", args=[asked.pk])).content.decode()
+    keys = re.findall(r'name="verdict" value="(\w+)" aria-keyshortcuts="(.)"', page)
+    assert keys == [("approve", "a"), ("reject", "r"), ("abort", "3")]
+
+
+def test_closed_defect_says_what_came_of_it_and_no_longer_asks(
+    waiting: Waiting, sir_client: Client
+) -> None:
+    asked = waiting.decision
+    url = reverse("dashboard:decision", args=[asked.pk])
+    before = sir_client.get(url).content.decode()
+    for text in ("If it waits", "none, keeps waiting", "not tried yet", "Impact"):
+        assert text in before, text
+    decide(asked, "approve")
+    drive(waiting.project)
+    after = sir_client.get(url).content.decode()
+    for text in ("If it waits", "keeps waiting", "not tried yet", "Impact", "Waiting for you"):
+        assert text not in after, text
+    rounds = reverse("dashboard:decision_part", args=[asked.pk, "rounds"])
+    rows = re.findall(r"<td class=\"nowrap\">(.*?)</td>", sir_client.get(rounds).content.decode())
+    assert rows == ["Step output", "Fix round 1"]
+    status = reverse("dashboard:decision_part", args=[asked.pk, "status"])
+    assert "Approved" in sir_client.get(status).content.decode()
+    unknown = reverse("dashboard:decision_part", args=[asked.pk, "card"])
+    assert sir_client.get(unknown).status_code == 404
+
+
 def test_pane_of_a_stop_has_no_verdicts_and_leads_to_its_page(
     full: Project, sir_client: Client
 ) -> None:
