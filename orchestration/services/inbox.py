@@ -86,20 +86,28 @@ def open_decision(
     )
     if project.status not in RUNNING:
         stop_deadline(work, decision)
-    # Only an agent's question is asked by somebody; every other item is the system's doing.
+    _announce_opened(work, decision)
+    return decision
+
+
+def _announce_opened(work: Work, decision: Decision) -> None:
+    """Record and announce a new item. Only an agent's question is asked by somebody."""
     with nullcontext() if work.actor.is_agent else work.as_system():
         work.record(
             "decision.opened",
             subject=f"decision:{decision.pk}",
-            project_id=project.pk,
-            task_id=task.pk if task else None,
-            after={"kind": kind.value, "digest": decision.digest, "question": question},
+            project_id=decision.project_id,
+            task_id=decision.task_id,
+            after={
+                "kind": decision.kind,
+                "digest": decision.digest,
+                "question": decision.question,
+            },
         )
     work.hint("inbox", None)
-    work.hint(f"project:{project.pk}", project.pk)
-    if task is not None:
-        work.hint(f"task:{task.pk}", project.pk)
-    return decision
+    work.hint(f"project:{decision.project_id}", decision.project_id)
+    if decision.task_id is not None:
+        work.hint(f"task:{decision.task_id}", decision.project_id)
 
 
 def open_decisions(
