@@ -28,7 +28,9 @@ from orchestration.services.moves import (
     move_task,
     void_defects,
 )
+from orchestration.services.plan_requests import can_plan
 from orchestration.services.readiness import make_ready, start_roots
+from orchestration.services.red_lines import own_approvals
 from orchestration.services.upgrade import upgrade_if_due
 from orchestration.services.work import Work, locked
 from orchestration.states import (
@@ -214,11 +216,18 @@ def fail_root(
 
 
 def replan_root(work: Work, root: Task) -> list[Assignment]:
-    """Send a failed root back to pending for its next attempt, with every failure as context."""
+    """Send a failed root back to pending for its next attempt, with every failure as context.
+
+    Commands are approved for one attempt. A failed root that nobody can plan is fatal (rule 4).
+    """
     root.attempt += 1
     root.revisions_used = 0
     root.fix_round = 0
-    work.touch(root, "attempt", "revisions_used", "fix_round")
+    root.approved_digests = own_approvals(root)
+    work.touch(root, "attempt", "revisions_used", "fix_round", "approved_digests")
+    if root.is_planned and root.status == TaskStatus.FAILED and not can_plan(root):
+        end_fatal(work, root, question="Nobody can plan this task again. What now?")
+        return []
     move_task(work, root, TaskStatus.PENDING, why="re-plan with its failure context")
     work.flush()
     if root.is_planned:
@@ -227,7 +236,7 @@ def replan_root(work: Work, root: Task) -> list[Assignment]:
     return make_ready(work, [root])
 
 
-def end_fatal(work: Work, root: Task) -> None:
+def end_fatal(work: Work, root: Task, *, question: str = "") -> None:
     """End a root at its third failure in a row: fatal, project suspended, Sir asked (P0)."""
     move_task(work, root, TaskStatus.FATAL, detail=MAX_RETRIES_REASON, why=MAX_RETRIES_REASON)
     project = lock_project(root.project_id)
@@ -240,7 +249,7 @@ def end_fatal(work: Work, root: Task) -> None:
         project=project,
         task=root,
         title=root.title,
-        question=f"{root.failure_count} attempts failed in a row. What now?",
+        question=question or f"{root.failure_count} attempts failed in a row. What now?",
         content={"failures": root.failure_context, "description": root.description},
         params={"attempts": root.failure_count},
         is_p0=True,

@@ -17,7 +17,7 @@ from orchestration.services.assignments import queue_assignment
 from orchestration.services.blueprints import create_steps
 from orchestration.services.inbox import open_decision
 from orchestration.services.moves import hint_task, move_plan, move_task
-from orchestration.services.readiness import planner_input
+from orchestration.services.plan_requests import planner_input
 from orchestration.services.work import Work
 from orchestration.states import (
     AuditVerdict,

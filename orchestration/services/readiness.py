@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from orchestration.models import Assessment, Assignment, Plan, Project, Task
+from django.db.models import Q
+
+from orchestration.models import Assessment, Assignment, Project, Task
 from orchestration.models.rows import insert_rows
 from orchestration.rules.prefilter import PrefilterResult, prefilter
-from orchestration.rules.redlines import red_line_digest, red_lines_in
 from orchestration.rules.scoring import Score, score
 from orchestration.seats.base import SeatJob
 from orchestration.seats.registry import EXTERNAL, pick_backend
@@ -23,15 +24,14 @@ from orchestration.services.assignments import (
     record_taken,
     take_on_the_way,
 )
-from orchestration.services.inbox import open_decision
 from orchestration.services.lookups import lock_lineage_root
-from orchestration.services.moves import hint_task, move_plan, move_task
+from orchestration.services.moves import hint_task
+from orchestration.services.plan_requests import start_planning
+from orchestration.services.red_lines import meets_red_line
 from orchestration.services.work import Work, locked
 from orchestration.states import (
     ASSIGNMENT_LIVE,
     Complexity,
-    DecisionKind,
-    PlanStatus,
     ProjectStatus,
     RiskLevel,
     Route,
@@ -48,6 +48,8 @@ NOT_RUNNING = (
     TaskStatus.FATAL.value,
 )
 """States in which a planned root takes no place; a failed one waits for its re-plan."""
+NOT_BEGUN = Q(status=TaskStatus.WAITING_HUMAN.value, asked_from=TaskStatus.PENDING.value)
+"""A root that asks Sir before its planning starts."""
 PLANNED_ROUTES = frozenset({Route.THREE_STEP.value, Route.WORKFLOW.value})
 
 
@@ -60,7 +62,7 @@ def make_ready(work: Work, tasks: Sequence[Task]) -> list[Assignment]:
     """
     leaves: list[Task] = []
     for task in tasks:
-        if not _may_start(task) or _meets_red_line(work, task):
+        if not _may_start(task) or meets_red_line(work, task):
             continue
         if not task.is_assessed and not _assess(work, task):
             continue
@@ -99,44 +101,6 @@ def _queue_executors(work: Work, tasks: Sequence[Task]) -> list[Assignment]:
             record_queued(work, row)
             hint_task(work, row.task)
     return rows
-
-
-def task_texts(task: Task) -> list[str]:
-    """List what the red lines read of a task: title, text, and each command."""
-    commands = [" ".join(command["argv"]) for command in (*task.run, *task.verify)]
-    return [task.title, task.description, *commands]
-
-
-def _meets_red_line(work: Work, task: Task) -> bool:
-    """Send a task that touches a red line to Sir, once for the same text (rule 13)."""
-    matches = red_lines_in(task_texts(task), task.project.policy)
-    if not matches:
-        return False
-    digest = red_line_digest(task_texts(task), task.project.policy)
-    if digest in task.approved_digests:
-        return False
-    task.asked_from = TaskStatus.PENDING.value
-    work.touch(task, "asked_from")
-    move_task(work, task, TaskStatus.WAITING_HUMAN, detail="red line: needs Sir", why="red_line")
-    task.risk_level = RiskLevel.CRITICAL.value
-    work.touch(task, "risk_level")
-    found = [{"kind": one.kind, "text": one.text, "offset": one.offset} for one in matches]
-    open_decision(
-        work,
-        kind=DecisionKind.WAITING_HUMAN,
-        project=task.project,
-        task=task,
-        title=task.title,
-        question="This task crosses a red line. May it start?",
-        content={
-            "reason": "red_line",
-            "digest": digest,
-            "description": task.description,
-            "matches": found,
-            "commands": [command["argv"] for command in (*task.run, *task.verify)],
-        },
-    )
-    return True
 
 
 def _assess(work: Work, task: Task) -> bool:
@@ -263,70 +227,32 @@ def set_route(
     hint_task(work, task)
 
 
-def start_planning(work: Work, task: Task) -> None:
-    """Move a planned task to work: audit the plan it came with, else ask for one.
-
-    Locks: expects the task's row locked.
-    """
-    move_task(work, task, TaskStatus.WORKING, why="planning starts")
-    request_plan(work, task)
-
-
-def request_plan(work: Work, task: Task) -> None:
-    """Queue the auditor for the draft this attempt came with, else a planner."""
-    policy = task.project.policy
-    draft = Plan.objects.filter(
-        task=task, attempt=task.attempt, status=PlanStatus.DRAFT.value
-    ).last()
-    if draft is None:
-        queue_assignment(work, task, Seat.PLANNER, policy, input=planner_input(task))
-        return
-    draft.task = task
-    move_plan(work, draft, PlanStatus.AUDITING)
-    queue_assignment(work, task, Seat.AUDITOR, policy, plan_id=draft.pk)
-
-
-def planner_input(task: Task) -> dict[str, object]:
-    """Gather what a planner is handed: text, S1, failures of the lineage, allowed commands.
-
-    The plan's own revision findings are added by the caller that asks for a revision.
-    """
-    s1 = task.assessments.filter(stage="S1").last()
-    return {
-        "title": task.title,
-        "description": task.description,
-        "specification": task.specification,
-        "facts": task.facts,
-        "constraints": task.constraints,
-        "assessment": {"total": s1.total, "dimensions": s1.dimensions, "evidence": s1.evidence}
-        if s1 is not None
-        else None,
-        "allowed_commands": [list(prefix) for prefix in task.project.policy.commands.allow],
-        "failures": task.failure_context,
-        "attempt": task.attempt,
-    }
-
-
 def start_roots(work: Work, project: Project) -> list[Assignment]:
     """Start planned roots by rank, as many at a time as the policy allows.
 
-    Direct and light roots never queue behind them. Only a done root satisfies a dependency.
+    Direct and light roots never queue behind them, and one that waits for Sir before it began takes
+    no place. Only a done root satisfies a dependency.
     Locks: expects the project's row locked.
     """
     work.flush()
     if project.status != ProjectStatus.ACTIVE:
         return []
     roots = Task.objects.filter(project=project, parent__isnull=True, kind=TaskKind.TASK.value)
-    running = roots.filter(is_planned=True).exclude(status__in=NOT_RUNNING)
+    running = roots.filter(is_planned=True).exclude(status__in=NOT_RUNNING).exclude(NOT_BEGUN)
     free = project.policy.limits.concurrent_roots - running.count()
-    waiting = locked(
-        roots.filter(
-            status=TaskStatus.PENDING.value, remaining_dependencies=0, is_planned=True
-        ).order_by("rank", "pk")
-    )
-    for root in waiting[: max(free, 0)]:
-        root.project = project
-        start_planning(work, root)
+    waiting = roots.filter(
+        status=TaskStatus.PENDING.value, remaining_dependencies=0, is_planned=True
+    ).order_by("rank", "pk")
+    while free > 0:
+        chosen = list(locked(waiting)[:free])
+        if not chosen:
+            break
+        for root in chosen:
+            root.project = project
+            if not meets_red_line(work, root):
+                start_planning(work, root)
+            free -= root.status == TaskStatus.WORKING
+        work.flush()
     return []
 
 

@@ -11,10 +11,10 @@ from orchestration.rules.scoring import RunRecord, rescore, upgrade_due
 from orchestration.services.assignments import cancel_live
 from orchestration.services.lookups import lock_project
 from orchestration.services.moves import move_task
+from orchestration.services.plan_requests import start_planning
 from orchestration.services.readiness import (
     apply_score,
     assessed_text,
-    start_planning,
     start_roots,
 )
 from orchestration.services.work import Work

@@ -278,7 +278,10 @@ def _resume_project(work: Work, decision: Decision) -> None:
 
 
 def final_review(work: Work, decision: Decision, verdict: str) -> None:
-    """Approve, redo with Sir's text, or reject a step that needed his last look."""
+    """Approve, redo with Sir's text, or reject a step that needed his last look.
+
+    Nothing opens this kind yet: layer L5 comes with external verification.
+    """
     task = _task(decision)
     if verdict == "approve":
         move_task(work, task, TaskStatus.REVIEW, why="approved by Sir")

@@ -1,0 +1,74 @@
+"""Red lines at the gate: a task that crosses one waits for Sir, once for the same text.
+
+Source: DESIGN section 8 ("Red lines"), section 4 rule 13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from orchestration.models import Task
+from orchestration.rules.redlines import red_line_digest, red_lines_in
+from orchestration.services.inbox import open_decision
+from orchestration.services.moves import move_task
+from orchestration.services.work import Work
+from orchestration.states import DecisionKind, RiskLevel, TaskStatus
+
+
+def task_texts(task: Task) -> list[str]:
+    """List what the red lines read of a task: title, text, each command, and its planned fix."""
+    fix = planned_fix(task)
+    commands = [" ".join(command["argv"]) for command in _commands(task)]
+    told = [str(fix.get(name) or "") for name in ("description", "patch")]
+    return [task.title, task.description, *commands, *(one for one in told if one)]
+
+
+def planned_fix(task: Task) -> Mapping[str, Any]:
+    """The fix that a step's plan gives it for the case that it fails, or nothing."""
+    return (task.on_failure or {}).get("fix") or {}
+
+
+def _commands(task: Task) -> list[Mapping[str, Any]]:
+    return [*task.run, *task.verify, *planned_fix(task).get("commands", ())]
+
+
+def own_approvals(task: Task) -> list[str]:
+    """The digests that Sir approved for a task's own text; they hold beyond one attempt.
+
+    What he approved for the commands of its steps holds for the attempt only.
+    """
+    own = red_line_digest(task_texts(task), task.project.policy)
+    return [digest for digest in task.approved_digests if digest == own]
+
+
+def meets_red_line(work: Work, task: Task) -> bool:
+    """Send a task that touches a red line to Sir, once for the same text (rule 13)."""
+    matches = red_lines_in(task_texts(task), task.project.policy)
+    if not matches:
+        return False
+    digest = red_line_digest(task_texts(task), task.project.policy)
+    if digest in task.approved_digests:
+        return False
+    task.asked_from = TaskStatus.PENDING.value
+    task.risk_level = RiskLevel.CRITICAL.value
+    work.touch(task, "asked_from", "risk_level")
+    move_task(work, task, TaskStatus.WAITING_HUMAN, detail="red line: needs Sir", why="red_line")
+    found = [{"kind": one.kind, "text": one.text, "offset": one.offset} for one in matches]
+    open_decision(
+        work,
+        kind=DecisionKind.WAITING_HUMAN,
+        project=task.project,
+        task=task,
+        title=task.title,
+        question="This task crosses a red line. May it start?",
+        content={
+            "reason": "red_line",
+            "digest": digest,
+            "description": task.description,
+            "matches": found,
+            "commands": [command["argv"] for command in _commands(task)],
+            **({"fix": dict(planned_fix(task))} if planned_fix(task) else {}),
+        },
+    )
+    return True
