@@ -85,7 +85,7 @@ def record_executor(
         move_assignment(work, assignment, AssignmentStatus.FAILED, why=hand_in.detail)
         return _fail(work, task, hand_in)
     if not outputs or hand_in.comment is None:
-        require_handed_in(task)
+        require_handed_in(assignment)
     return _review(work, assignment, parent, outputs or newest_outputs(task))
 
 
@@ -109,7 +109,7 @@ def hand_in_task(
     Errors: MissingOutput, MissingHandoff naming what is missing.
     Locks: expects parent, task and assignment locked.
     """
-    require_handed_in(assignment.task)
+    require_handed_in(assignment)
     return _review(work, assignment, parent, newest_outputs(assignment.task))
 
 
@@ -127,12 +127,12 @@ def _review(
     return ready
 
 
-def require_handed_in(task: Task) -> None:
-    """Raise unless this attempt has an output and a hand-off.
+def require_handed_in(assignment: Assignment) -> None:
+    """Raise unless this attempt has an output and its holder's hand-off.
 
     Errors: MissingOutput, MissingHandoff.
     """
-    has_output, has_handoff = is_handed_in(task)
+    has_output, has_handoff = is_handed_in(assignment)
     if not has_output:
         raise MissingOutput("review needs at least one output; none was handed in")
     if not has_handoff:

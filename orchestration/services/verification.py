@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from orchestration.models import Output, Task, Verification
+from orchestration.models import Assignment, Output, Task, Verification
 from orchestration.models.rows import insert_rows
 from orchestration.seats.authority import NO_SANDBOX
 from orchestration.services.work import Work
@@ -159,8 +159,17 @@ def failed_early(layers: Sequence[Layer]) -> list[str]:
     ]
 
 
-def is_handed_in(task: Task) -> tuple[bool, bool]:
-    """Whether this attempt has an output and a hand-off. Shape: (output, hand-off)."""
+def is_handed_in(assignment: Assignment) -> tuple[bool, bool]:
+    """Whether this attempt has an output and its holder's hand-off. Shape: (output, hand-off).
+
+    Anyone may comment; what another agent wrote, or held this work and wrote, hands nothing over.
+    """
+    task = assignment.task
     has_output = task.outputs.filter(attempt=task.attempt, is_orphan=False).exists()
-    handoffs = task.comments.filter(attempt=task.attempt, comment_type=CommentType.HANDOFF.value)
+    handoffs = task.comments.filter(
+        assignment=assignment,
+        attempt=task.attempt,
+        agent=assignment.agent,
+        comment_type=CommentType.HANDOFF.value,
+    )
     return has_output, handoffs.exists()
