@@ -8,14 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from orchestration.models import Assignment, Defect, Task
+from orchestration.contracts.results import OutputInput
+from orchestration.models import ArtifactContent, Assignment, Defect, Task
+from orchestration.rules.made_diffs import is_showable, made_diff
 from orchestration.services.defects import ask_about_defect, was_rejected
+from orchestration.services.inbox import open_decision
 from orchestration.services.loop import fail_leaf
 from orchestration.services.moves import move_defect
 from orchestration.services.outputs import newest_outputs
 from orchestration.services.review import start_review
 from orchestration.services.work import Work
-from orchestration.states import DefectStatus
+from orchestration.states import DecisionKind, DefectStatus, Severity
 
 
 def record_fix(
@@ -72,6 +75,44 @@ def record_proposal(
     work.flush()
     ask_about_defect(work, task, defect)
     return []
+
+
+def finished_diff(task: Task, document: OutputInput, data: bytes) -> str:
+    """Write what a fixer's output changed, before it is stored; empty where that is not known."""
+    name = document.path or document.title
+    known = [one for one in newest_outputs(task) if (one.path or one.title) == name]
+    if not known:
+        return made_diff(name, None, data)
+    if not known[-1].path:
+        return made_diff(name, known[-1].content.encode(), data)
+    locked = ArtifactContent.objects.filter(sha256=known[-1].sha256).first()
+    return made_diff(name, bytes(locked.data), data) if locked is not None else ""
+
+
+def show_asked_fixes(
+    work: Work, task: Task, *, defect_ids: Sequence[str], note: str, diff: str
+) -> None:
+    """Show Sir the finished fix of a Medium defect that he had fixed without seeing one."""
+    fix = {"description": note, **({"patch": diff} if is_showable(diff) else {})}
+    for defect in _round(task, defect_ids):
+        if defect.severity != Severity.MEDIUM or defect.proposed_fix:
+            continue
+        open_decision(
+            work,
+            kind=DecisionKind.HIGH_NOTICE,
+            project=task.project,
+            task=task,
+            defect=defect,
+            title=defect.title,
+            question="The fix that you asked for was handed in; it is verified now.",
+            content={
+                "reason": "asked_fix",
+                "description": defect.description,
+                "evidence": defect.evidence,
+                "fix": fix,
+                "severity": defect.severity,
+            },
+        )
 
 
 def _round(task: Task, defect_ids: Sequence[str]) -> list[Defect]:

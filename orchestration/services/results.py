@@ -27,7 +27,12 @@ from orchestration.rules.scoring import parse_external_score
 from orchestration.seats.registry import EXTERNAL
 from orchestration.services.completion import check_planned
 from orchestration.services.execution import HandIn, record_executor
-from orchestration.services.fixes import record_fix, record_proposal
+from orchestration.services.fixes import (
+    finished_diff,
+    record_fix,
+    record_proposal,
+    show_asked_fixes,
+)
 from orchestration.services.lookups import lock_project
 from orchestration.services.moves import move_assignment
 from orchestration.services.outputs import (
@@ -40,7 +45,7 @@ from orchestration.services.outputs import (
 )
 from orchestration.services.planning import record_audit, record_plan
 from orchestration.services.readiness import apply_score, make_ready, start_roots
-from orchestration.services.review import continue_review, judge, record_qa_result
+from orchestration.services.review import LOCK, judge, lock_reviewed, record_qa_result
 from orchestration.services.verification import Evidence
 from orchestration.services.work import Work
 from orchestration.states import (
@@ -90,9 +95,9 @@ def _record_evidence(
 ) -> list[Assignment]:
     if task.status != TaskStatus.REVIEW:
         return []
+    if assignment.input.get("stage") == LOCK:
+        return lock_reviewed(work, task, parent, newest_outputs(task), evidence)
     outputs = refresh_outputs(work, task, assignment, evidence)
-    if assignment.input.get("stage") == "lock":
-        return continue_review(work, task, parent, outputs, evidence)
     return judge(work, task, parent, outputs, evidence)
 
 
@@ -200,8 +205,9 @@ def record_agent_result(
         verdict = parse_document(QaResult, document)
         move_assignment(work, assignment, AssignmentStatus.DONE)
         return record_qa_result(
-            work, task, parent, verdict, agent_id=assignment.agent_id, raised_by=name
-        )
+            work, task, parent, verdict,
+            asked=assignment.input, agent_id=assignment.agent_id, raised_by=name,
+        )  # fmt: skip
     if seat is Seat.FIXER:
         return _record_agent_fix(work, assignment, parent, parse_document(FixerResult, document))
     if seat is Seat.SCORER:
@@ -249,15 +255,20 @@ def _record_agent_fix(
     else:
         move_assignment(work, assignment, AssignmentStatus.DONE)
         problems, note = {}, result.change_note or "fixed by an agent"
-        _store_fix(work, assignment, result, note)
+        diff = _store_fix(work, assignment, result, note)
+        show_asked_fixes(work, task, defect_ids=ids, note=note, diff=diff)
     return record_fix(work, task, parent, defect_ids=ids, change_note=note, problems=problems)
 
 
-def _store_fix(work: Work, assignment: Assignment, result: FixerResult, note: str) -> None:
+def _store_fix(work: Work, assignment: Assignment, result: FixerResult, note: str) -> str:
+    """Store what a fixer hands in. Return the diff that it shows, its own where we know none."""
     task, agent = assignment.task, assignment.agent
+    diff = result.proposed_fix.patch if result.proposed_fix is not None else ""
     if result.output is not None:
         data, _ = read_output(task, result.output)
+        diff = finished_diff(task, result.output, data) or diff
         add_output(work, task, result.output, assignment=assignment, data=data, change_note=note)
     if result.comment is not None:
         name = agent.name if agent is not None else ""
         add_comment(work, task, result.comment, author=name, agent=agent, assignment=assignment)
+    return diff

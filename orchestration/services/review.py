@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from orchestration.contracts.results import QaResult
+from orchestration.errors import Conflict
 from orchestration.models import Assignment, Defect, Output, QAReview, Task
 from orchestration.models.rows import insert_rows
 from orchestration.models.statements import defects_in
@@ -24,7 +25,9 @@ from orchestration.services.defects import (
     settle_fixed,
     take_next_step,
 )
+from orchestration.services.inbox import withdraw_open
 from orchestration.services.loop import fail_leaf, retry_leaf
+from orchestration.services.moves import void_defects
 from orchestration.services.outputs import newest_outputs
 from orchestration.services.verification import (
     Evidence,
@@ -34,9 +37,12 @@ from orchestration.services.verification import (
     step_layers,
 )
 from orchestration.services.work import Work
-from orchestration.states import DEFECT_UNFINISHED, DefectStatus, Seat
+from orchestration.states import ASSIGNMENT_LIVE, DEFECT_UNFINISHED, DefectStatus, Seat
 
 INSTANT = Evidence()
+RULES = "rules"
+LOCK = "lock"
+"""The stage of a rules QA that reads what was reviewed once more and locks it."""
 
 
 def start_review(
@@ -75,20 +81,32 @@ def judge(
     unusable = failed_early(layers)
     if unusable:
         return redo(work, task, unusable)
-    policy = task.project.policy
-    if policy.backends(Seat.QA)[0] == EXTERNAL:
-        asked = {"stage": "review", "fix_round": task.fix_round}
-        queue_assignment(work, task, Seat.QA, policy, input=asked, backend=EXTERNAL)
-        return []
     found = found_defects(task, evidence)
+    if is_judged_outside(task):
+        asked = {
+            "stage": "review",
+            "fix_round": task.fix_round,
+            "findings": found,
+            "refusal": evidence.refusal,
+        }
+        queue_assignment(work, task, Seat.QA, task.project.policy, input=asked, backend=EXTERNAL)
+        return []
     return record_review(
         work, task, parent, outputs, evidence,
-        found=found, backend="rules", low_defects="accept", layers=layer_facts(layers),
+        found=found, backend=RULES, low_defects="accept", layers=layer_facts(layers),
     )  # fmt: skip
 
 
+def is_judged_outside(task: Task) -> bool:
+    """Whether an agent fills the QA seat of a task's project."""
+    return task.project.policy.backends(Seat.QA)[0] == EXTERNAL
+
+
 def redo(work: Work, task: Task, findings: Sequence[str]) -> list[Assignment]:
-    """Send unusable work back to pending with the findings; beyond the tries the step fails."""
+    """Send unusable work back to pending with the findings; beyond the tries the step fails.
+
+    The defects of this attempt end with it: the next one is judged afresh.
+    """
     why = "; ".join(findings)[:2000]
     task.tries += 1
     task.failure_context = [
@@ -99,6 +117,8 @@ def redo(work: Work, task: Task, findings: Sequence[str]) -> list[Assignment]:
     if task.tries >= task.project.policy.thresholds.step_attempts:
         task.tries -= 1
         return fail_leaf(work, task, why=why, failure_class="check_failed", no_more_tries=True)
+    withdraw_open(work, [task.pk], why="the work is redone")
+    void_defects(work, [task.pk], why="the work is redone")
     return retry_leaf(work, task)
 
 
@@ -149,7 +169,8 @@ def record_review(
         standing = settle_fixed(work, task, found, refusal=evidence.refusal)
         for document in found:
             if document.get("source_key") not in standing:
-                open_defect(work, task, review, document, raised_by=backend, low=low_defects)
+                raised_by = document.get("raised_by", backend)
+                open_defect(work, task, review, document, raised_by=raised_by, low=low_defects)
         work.flush()
     is_clean = not found and task.attempt == 1 and not task.fix_round
     return continue_review(work, task, parent, outputs, evidence, is_clean=is_clean)
@@ -172,20 +193,72 @@ def continue_review(
     defects = [] if is_clean else _unfinished_defects(task)
     if defects:
         return take_next_step(work, task, defects)
+    if not is_clean and _waits_for_agent(work, task):
+        return []
     rows = list(outputs) if outputs is not None else newest_outputs(task)
     held = evidence if evidence is not None else INSTANT
-    missing = [one for one in rows if one.path and one.path not in held.files]
-    if missing:
-        # Sir accepted what is there: read it again before it is locked.
+    if any(one.path and one.path not in held.files for one in rows):
+        # The verdict came without the files: read them again before they are locked.
         queued = queue_assignment(
             work, task, Seat.QA, task.project.policy,
-            input={"stage": "lock", "fix_round": task.fix_round}, backend="rules",
+            input={"stage": LOCK, "fix_round": task.fix_round}, backend=RULES,
         )  # fmt: skip
         return [queued]
-    lock_artifacts(
-        work, task, rows, held.files, exception_note="" if is_clean else _exceptions(task)
-    )
+    return _lock(work, task, parent, rows, held, is_clean=is_clean)
+
+
+def lock_reviewed(
+    work: Work, task: Task, parent: Task | None, outputs: Sequence[Output], evidence: Evidence
+) -> list[Assignment]:
+    """Lock what was reviewed without its files at hand, if they are still what was reviewed.
+
+    Locks: expects parent and task locked.
+    """
+    unfinished = _unfinished_defects(task)
+    if unfinished:
+        return take_next_step(work, task, unfinished)
+    findings = [f"missing or empty since its review: {path}" for path in evidence.missing]
+    findings += [f"changed since its review: {path}" for path in evidence.changed]
+    if findings:
+        return redo(work, task, findings)
+    return _lock(work, task, parent, outputs, evidence)
+
+
+def _lock(
+    work: Work,
+    task: Task,
+    parent: Task | None,
+    outputs: Sequence[Output],
+    evidence: Evidence,
+    *,
+    is_clean: bool = False,
+) -> list[Assignment]:
+    note = "" if is_clean else _exceptions(task)
+    lock_artifacts(work, task, outputs, evidence.files, exception_note=note)
     return complete_task(work, task, parent)
+
+
+def _waits_for_agent(work: Work, task: Task) -> bool:
+    """Whether an agent's QA is still due for the work as it is; ask again where that was lost.
+
+    Sir's word on a defect, or on a seat that nobody filled, is not QA's verdict.
+    """
+    if task.is_planned or not is_judged_outside(task):
+        return False
+    seats = task.assignments.filter(attempt=task.attempt)
+    last_fix = seats.filter(seat=Seat.FIXER.value, input__mode="fix").last()
+    fixed_in = last_fix.input["fix_round"] if last_fix is not None else 0
+    judged = QAReview.objects.filter(
+        task=task, attempt=task.attempt, backend=EXTERNAL, fix_round__gte=fixed_in
+    )
+    if judged.exists():
+        return False
+    asked = seats.filter(seat=Seat.QA.value, backend=EXTERNAL)
+    if not asked.filter(status__in=[state.value for state in ASSIGNMENT_LIVE]).exists():
+        last = asked.last()
+        again = last.input if last is not None else {"stage": "review"}
+        queue_assignment(work, task, Seat.QA, task.project.policy, input=again, backend=EXTERNAL)
+    return True
 
 
 def _unfinished_defects(task: Task) -> list[Defect]:
@@ -205,15 +278,19 @@ def record_qa_result(
     parent: Task | None,
     result: QaResult,
     *,
+    asked: Mapping[str, Any],
     agent_id: int | None,
     raised_by: str,
 ) -> list[Assignment]:
     """Take an external QA's verdict on a task in review.
 
-    The layers ran before it was asked, so only its own findings are added.
+    What the rules found before it was asked stands beside what it found, whatever its verdict.
+    Errors: Conflict when it judged other outputs than those that are there.
     """
     outputs = newest_outputs(task)
-    found = [
+    _require_judged(result, outputs)
+    found = [{**one, "raised_by": RULES} for one in asked.get("findings", ())]
+    found += [
         {
             "severity": one.severity.value,
             "category": one.category.value,
@@ -225,10 +302,23 @@ def record_qa_result(
         }
         for one in result.defects
     ]
+    evidence = Evidence(refusal=asked.get("refusal", ""))
     return record_review(
-        work, task, parent, outputs, INSTANT,
+        work, task, parent, outputs, evidence,
         found=found, backend=EXTERNAL, low_defects=result.low_defects, agent_id=agent_id,
     )  # fmt: skip
+
+
+def _require_judged(result: QaResult, outputs: Sequence[Output]) -> None:
+    """Raise when QA names a digest that is no output's: it judged something else."""
+    digests = {one.sha256 for one in outputs}
+    unknown = sorted({one.lower() for one in result.artifact_digests} - digests)
+    if unknown:
+        raise Conflict(
+            f"the outputs are not what was judged: no output has the digest {unknown[0]}",
+            code="outputs_changed",
+            expected=sorted(digests),
+        )
 
 
 def reject_step(work: Work, task: Task, defect: Defect, *, reason: str) -> list[Assignment]:
