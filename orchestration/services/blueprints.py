@@ -12,10 +12,19 @@ from django.db.models import F
 
 from orchestration.contracts.plan import Plan as PlanDocument
 from orchestration.contracts.plan import PlanStep, VerificationCommand
-from orchestration.models import Assessment, Blueprint, Plan, Project, Task, TaskDependency
+from orchestration.models import (
+    Assessment,
+    Assignment,
+    Blueprint,
+    Plan,
+    Project,
+    Task,
+    TaskDependency,
+)
 from orchestration.models.rows import insert_rows
 from orchestration.rules.commands import command_digest
 from orchestration.rules.dag import assign_phases, definition_hashes
+from orchestration.rules.plan import highest_risk
 from orchestration.services.assignments import cancel_live
 from orchestration.services.blockers import ask_behind
 from orchestration.services.inbox import open_decision, withdraw_open
@@ -24,16 +33,20 @@ from orchestration.services.moves import move_task, void_defects
 from orchestration.services.readiness import make_ready
 from orchestration.services.work import Work, locked
 from orchestration.states import (
+    ASSIGNMENT_LIVE,
     SKIPPED_REASON,
     SUPERSEDED_REASON,
+    TASK_HOLDS_SLOT,
     Complexity,
     DecisionKind,
     RiskLevel,
     Route,
+    Seat,
     TaskStatus,
 )
 
 MIN_TITLE = 300
+RUNNING = TASK_HOLDS_SLOT | {TaskStatus.REVIEW}
 
 
 def create_steps(
@@ -139,7 +152,8 @@ def keep_unchanged(
 ) -> dict[str, Task]:
     """Re-parent the unchanged old steps and supersede the others (rule 4). Return the kept ones.
 
-    Kept = same key and same definition hash, and done or not yet started.
+    Kept = same key and same definition hash, and done, not yet started, or still running: a plan
+    that Sir sent back over its commands lets running steps finish.
     """
     old = list(
         locked(
@@ -152,7 +166,8 @@ def keep_unchanged(
         row.project = task.project
         unchanged = hashes.get(row.step_key) == row.definition_hash
         untouched = row.status == TaskStatus.PENDING and row.tries == 0
-        if unchanged and (row.status == TaskStatus.DONE or untouched):
+        runs = row.status in RUNNING and not row.is_planned
+        if unchanged and (row.status == TaskStatus.DONE or untouched or runs):
             row.blueprint = blueprint
             work.touch(row, "blueprint")
             kept[row.step_key] = row
@@ -191,22 +206,6 @@ def descendant_ids(task_ids: Sequence[int]) -> list[int]:
     while level:
         level = list(Task.objects.filter(parent_id__in=level).values_list("pk", flat=True))
         found += level
-    return found
-
-
-def lock_below(task_ids: Sequence[int]) -> list[int]:
-    """List the ids of everything below some tasks, and keep all of it from changing meanwhile.
-
-    Whatever adds, starts or finishes a step holds the lock of the planned task above it.
-    Locks: the planned tasks below, level by level; expects the tasks themselves locked.
-    """
-    found: list[int] = []
-    level = list(task_ids)
-    while level:
-        below = Task.objects.filter(parent_id__in=level)
-        planned = locked(below.filter(is_planned=True)).order_by("pk")
-        level = [row.pk for row in planned]
-        found += below.order_by("pk").values_list("pk", flat=True)
     return found
 
 
@@ -277,9 +276,7 @@ def _inherit(
     task.open_phase = min((row.phase for row in open_rows), default=1)
     fields = ["open_phase"]
     if task.route == Route.WORKFLOW:
-        order = list(RiskLevel)
-        risks = [RiskLevel(step.risk_level or RiskLevel.LOW) for step in parsed.steps]
-        task.risk_level = max(risks, key=order.index).value
+        task.risk_level = highest_risk(parsed).value
         complexities = [Complexity(row.complexity or Complexity.LOW) for row in by_key.values()]
         task.complexity = max(complexities, key=list(Complexity).index).value
         fields += ["risk_level", "complexity"]
@@ -327,6 +324,7 @@ def ask_for_commands(
             }
             for one in commands
         ]
+    _settle_kept(work, by_key, waiting)
     if not waiting:
         return waiting
     ids = [by_key[key].pk for key in waiting]
@@ -347,11 +345,24 @@ def ask_for_commands(
     return waiting
 
 
+def _settle_kept(work: Work, by_key: Mapping[str, Task], waiting: set[str]) -> None:
+    """Free kept steps whose commands are approved by now."""
+    for key, row in by_key.items():
+        if row.is_awaiting_commands and key not in waiting:
+            row.is_awaiting_commands = False
+            work.touch(row, "is_awaiting_commands")
+
+
 def _start_first(work: Work, task: Task, rows: Sequence[Task]) -> None:
+    live = Assignment.objects.filter(
+        task__parent=task, seat=Seat.EXECUTOR.value, status__in=ASSIGNMENT_LIVE
+    )
+    offered = set(live.values_list("task_id", flat=True))
     ready = [
         row
         for row in rows
         if row.status == TaskStatus.PENDING
+        and row.pk not in offered
         and not row.remaining_dependencies
         and row.phase <= task.open_phase
     ]

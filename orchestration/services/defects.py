@@ -13,6 +13,7 @@ from typing import Any
 from django.db.models import Q
 
 from orchestration.models import Assignment, Decision, Defect, QAReview, Task
+from orchestration.rules.commands import command_digest
 from orchestration.rules.dag import canonical_digest
 from orchestration.rules.severity import Approver, gate
 from orchestration.services.artifacts import impact_of
@@ -188,6 +189,7 @@ def settle_fixed(
     standing: set[str] = set()
     for defect in task.defects.filter(status=DefectStatus.FIXED.value).order_by("pk"):
         defect.task = task
+        _use_up(work, task, defect)
         again = failing.get(defect.source_key)
         if again is None and refusal and defect.source_key.startswith(_FROM_COMMAND):
             unknown = {"outcome": "not_possible", "exit_code": None, "grade": "none"}
@@ -208,6 +210,20 @@ def settle_fixed(
         standing.add(defect.source_key)
         _reopen(work, task, defect, again["evidence"], why=refusal or "the fix did not verify")
     return frozenset(standing)
+
+
+def _use_up(work: Work, task: Task, defect: Defect) -> None:
+    """Take back Sir's approval of the commands of a fix that was applied: it was for one use.
+
+    A command that the step also runs or verifies with stays approved.
+    """
+    planned = task.parent
+    used = {command_digest(one) for one in (defect.proposed_fix or {}).get("commands") or ()}
+    used -= {command_digest(one) for one in (*task.run, *task.verify)}
+    if planned is None or not used.intersection(planned.approved_digests):
+        return
+    planned.approved_digests = [one for one in planned.approved_digests if one not in used]
+    work.touch(planned, "approved_digests")
 
 
 def _reopen(

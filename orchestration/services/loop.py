@@ -133,6 +133,8 @@ def end_attempt(work: Work, root: Task, *, cause: Mapping[str, Any]) -> None:
         root.failure_context = [*root.failure_context, dict(cause)]
         work.touch(root, "is_ending", "failure_context")
     work.flush()
+    # A revision that is still planned or audited would lock a blueprint into the next attempt.
+    cancel_live(work, [root.pk], why="attempt ends")
     tree = descendant_ids([root.pk])
     hint_task(work, root)
     conclude_if_drained(work, root, tree)

@@ -8,23 +8,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from django.db.models import Q
+
 from orchestration.contracts.plan import Plan as PlanDocument
 from orchestration.contracts.plan import parse_plan
 from orchestration.errors import Conflict, PlanInvalid
-from orchestration.models import AuditReport, Blueprint, Plan, Task
+from orchestration.models import Assignment, AuditReport, Blueprint, Decision, Plan, Task
 from orchestration.rules.dag import canonical_digest, canonical_json
 from orchestration.services.assignments import queue_assignment
-from orchestration.services.blueprints import create_steps
+from orchestration.services.blueprints import create_steps, descendant_ids
 from orchestration.services.inbox import open_decision
-from orchestration.services.moves import hint_task, move_plan, move_task
+from orchestration.services.lookups import lock_lineage_root
+from orchestration.services.moves import hint_task, move_assignment, move_plan
 from orchestration.services.plan_requests import planner_input
-from orchestration.services.work import Work
+from orchestration.services.work import Work, locked
 from orchestration.states import (
+    AssignmentStatus,
     AuditVerdict,
     DecisionKind,
+    DecisionStatus,
     PlanStatus,
     Seat,
-    TaskStatus,
 )
 
 
@@ -108,16 +112,24 @@ def record_plan(
         _send_back(work, task, plan, findings, why="malformed")
         return plan
     _keep_trust(work, task, plan)
-    rejected = Plan.objects.filter(
-        task=task, digest=plan.digest, status=PlanStatus.REJECTED.value
-    ).exclude(pk=plan.pk)
-    if rejected.exists():
+    if _was_refused(task, plan):
         _send_back(work, task, plan, ["this plan was rejected before, unchanged"], why="rejected")
         return plan
     move_plan(work, plan, PlanStatus.AUDITING)
     work.flush()
     queue_assignment(work, task, Seat.AUDITOR, task.project.policy, plan_id=plan.pk)
     return plan
+
+
+def _was_refused(task: Task, plan: Plan) -> bool:
+    """Whether this very plan was rejected before, or sent back because Sir refused its commands."""
+    refused = Q(status=PlanStatus.REJECTED.value) | Q(
+        status=PlanStatus.NEEDS_REVISION.value,
+        decisions__kind=DecisionKind.COMMAND_APPROVAL.value,
+        decisions__status=DecisionStatus.DECIDED.value,
+    )
+    same = Plan.objects.filter(refused, task=task, digest=plan.digest)
+    return same.exclude(pk=plan.pk).exists()
 
 
 def _keep_trust(work: Work, task: Task, plan: Plan) -> None:
@@ -273,6 +285,37 @@ def override_plan(work: Work, plan: Plan) -> None:
     lock_blueprint(work, plan.task, plan)
 
 
-def cancel_planning(work: Work, task: Task, *, why: str) -> None:
-    """End a planned task whose plan Sir cancelled."""
-    move_task(work, task, TaskStatus.CANCELLED, why=why, cancel_reason="cancelled_by_sir")
+def return_plan(
+    work: Work, task: Task, decision: Decision, *, struck: Sequence[Mapping[str, Any]]
+) -> None:
+    """Return a locked plan as needing revision: some of its commands were refused (rule 12).
+
+    Its other steps go on meanwhile; the next blueprint keeps what is done, running or untouched.
+    """
+    plan = Plan.objects.get(decisions=decision)
+    plan.task = task
+    move_plan(work, plan, PlanStatus.NEEDS_REVISION, why=decision.reason)
+    findings = [f"Sir refused {' '.join(one['argv'])} of step {one['step']}" for one in struck]
+    work.flush()
+    guidance = decision.reason or str(decision.content.get("amended", ""))
+    ask_for_revision(work, task, plan, findings, guidance=guidance)
+
+
+def refuse_plan(work: Work, task: Task, decision: Decision) -> None:
+    """Return a plan whose commands Sir refused: nothing of it starts any more.
+
+    What is leased may finish; the next blueprint keeps it where its step is unchanged.
+    Locks: the lineage's root after the task, then the queued assignments in id order.
+    """
+    root = lock_lineage_root(task)
+    root.is_replanning = True
+    work.touch(root, "is_replanning")
+    work.flush()
+    queued = Assignment.objects.select_related("task").filter(
+        task_id__in=descendant_ids([task.pk]),
+        status=AssignmentStatus.QUEUED.value,
+        seat=Seat.EXECUTOR.value,
+    )
+    for row in locked(queued).order_by("pk"):
+        move_assignment(work, row, AssignmentStatus.CANCELLED, why="commands refused")
+    return_plan(work, task, decision, struck=decision.content["commands"])

@@ -17,16 +17,20 @@ from orchestration.services.assignments import (
     cancel_live,
     queue_assignment,
 )
-from orchestration.services.blueprints import descendant_ids
 from orchestration.services.cancelling import cancel_tree
 from orchestration.services.clocks import renew_lease
 from orchestration.services.completion import check_planned, complete_task
 from orchestration.services.defects import ask_for_proposal
 from orchestration.services.inbox import open_decision
 from orchestration.services.loop import fail_leaf, replan_root
-from orchestration.services.moves import hint_task, move_defect, move_plan, move_task
+from orchestration.services.moves import hint_task, move_defect, move_task
 from orchestration.services.outputs import add_comment
-from orchestration.services.planning import ask_for_revision, override_plan
+from orchestration.services.planning import (
+    ask_for_revision,
+    override_plan,
+    refuse_plan,
+    return_plan,
+)
 from orchestration.services.projects import activate
 from orchestration.services.readiness import make_ready, ready_again
 from orchestration.services.review import continue_review, reject_step
@@ -36,7 +40,6 @@ from orchestration.states import (
     DecisionKind,
     DecisionStatus,
     DefectStatus,
-    PlanStatus,
     ProjectStatus,
     Seat,
     TaskStatus,
@@ -169,16 +172,21 @@ def command_approval(work: Work, decision: Decision, verdict: str) -> None:
     listed = list(decision.content["commands"])
     if verdict == "amend":
         _amend_commands(work, task, decision, listed)
-        return
-    keys = list(decision.content["steps"])
+    elif verdict == "reject":
+        refuse_plan(work, task, decision)
+    else:
+        task.approved_digests = [*task.approved_digests, *(one["digest"] for one in listed)]
+        work.touch(task, "approved_digests")
+        _free_steps(work, task, list(decision.content["steps"]))
+        if decision.content.get("struck"):
+            return_plan(work, task, decision, struck=list(decision.content["struck"]))
+
+
+def _free_steps(work: Work, task: Task, keys: list[str]) -> None:
+    """Let the steps start whose every command is approved."""
     steps = list(
         locked(task.children.filter(step_key__in=keys, is_superseded=False)).order_by("pk")
     )
-    if verdict == "reject":
-        _send_plan_back(work, task, decision)
-        return
-    task.approved_digests = [*task.approved_digests, *(one["digest"] for one in listed)]
-    work.touch(task, "approved_digests")
     for step in steps:
         step.parent, step.project, step.root = task, task.project, task.root or task
         step.is_awaiting_commands = False
@@ -193,10 +201,20 @@ def _amend_commands(
 ) -> None:
     """Drop the commands Sir struck out (by digest) and ask again; nothing runs before that.
 
-    Steps whose command was struck out are skipped by nobody: they stay waiting until he decides.
+    A step that lost a command cannot run as planned: it stays waiting, and the plan goes back for
+    it once the rest is decided, at once where no step is left whole.
     """
     struck = set(decision.payload.get("remove", ()))
-    kept = [one for one in listed if one["digest"] not in struck]
+    gone = [
+        *decision.content.get("struck", ()),
+        *(one for one in listed if one["digest"] in struck),
+    ]
+    broken = {one["step"] for one in gone}
+    kept = [one for one in listed if one["step"] not in broken]
+    if not kept:
+        return_plan(work, task, decision, struck=gone)
+        return
+    steps = sorted({one["step"] for one in kept})
     open_decision(
         work,
         kind=DecisionKind.COMMAND_APPROVAL,
@@ -205,25 +223,9 @@ def _amend_commands(
         plan=decision.plan,
         title=f"{len(kept)} commands outside the allow-list",
         question=f"May these {len(kept)} commands run on this machine?",
-        content={
-            "commands": kept,
-            "steps": sorted({one["step"] for one in kept}),
-            "amended": decision.reason,
-        },
-        params={"count": len(kept), "frees": len({one["step"] for one in kept})},
+        content={"commands": kept, "steps": steps, "struck": gone, "amended": decision.reason},
+        params={"count": len(kept), "frees": len(steps)},
     )
-
-
-def _send_plan_back(work: Work, task: Task, decision: Decision) -> None:
-    """Return the plan as needing revision: its commands were refused (rule 12)."""
-    plan = Plan.objects.get(decisions=decision)
-    plan.task = task
-    move_plan(work, plan, PlanStatus.NEEDS_REVISION, why=decision.reason)
-    tree = descendant_ids([task.pk])
-    cancel_live(work, tree, why="commands refused")
-    findings = [f"Sir refused these commands: {decision.reason}"]
-    work.flush()
-    ask_for_revision(work, task, plan, findings, guidance=decision.reason)
 
 
 def clarification(work: Work, decision: Decision, verdict: str) -> None:
