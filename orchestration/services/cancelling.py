@@ -8,7 +8,7 @@ from __future__ import annotations
 from orchestration.models import Task
 from orchestration.services.assignments import cancel_live
 from orchestration.services.blockers import ask_behind
-from orchestration.services.blueprints import lock_below
+from orchestration.services.blueprints import descendant_ids
 from orchestration.services.inbox import withdraw_open
 from orchestration.services.lookups import lineage_root, lock_project
 from orchestration.services.loop import complete_project_if_done, end_attempt
@@ -28,7 +28,7 @@ def cancel_tree(work: Work, task: Task, *, why: str, reason: str = BY_SIR) -> No
     Locks: expects the task locked; takes everything below in id order.
     """
     work.flush()
-    _cancel_rows(work, [task.pk, *lock_below([task.pk])], why=why, reason=reason)
+    _cancel_rows(work, [task.pk, *descendant_ids([task.pk])], why=why, reason=reason)
     work.flush()
     if task.parent_id is None:
         project = lock_project(task.project_id)
@@ -49,6 +49,7 @@ def cancel_tree(work: Work, task: Task, *, why: str, reason: str = BY_SIR) -> No
 
 
 def _cancel_rows(work: Work, ids: list[int], *, why: str, reason: str) -> None:
+    # The tasks first: a step that just finished may have queued its dependents.
     rows = list(locked(Task.objects.filter(pk__in=ids)).order_by("pk"))
     cancel_live(work, ids, why=why or reason)
     withdraw_open(work, ids, why="task cancelled")
