@@ -9,11 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext, ngettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from dashboard.charts import Dimension, ScoreScale
 from dashboard.drawings import scale_parts
+from dashboard.phrases import listed
 from orchestration.models import Assessment
 from orchestration.policy import Thresholds
 
@@ -54,6 +55,35 @@ RISK_WORDS: Words = {
     "medium": _("risk medium"),
     "high": _("risk high"),
     "critical": _("risk critical"),
+}
+DIRECT_WORDS: Words = {
+    "small_talk": _("Sent direct: small talk."),
+    "continuation": _("Sent direct: it goes on with earlier work."),
+    "question": _("Sent direct: a question."),
+    "instruction": _("Sent direct: one simple instruction."),
+}
+REASON_WORDS: Words = {
+    "components": _("parts listed"),
+    "implied": _("implied"),
+    "actual_steps": _("steps taken"),
+    "no_technology_named": _("no technology named"),
+    "uncertain": _("reported uncertain"),
+    "blockers": _("blockers met"),
+    "failures": _("failures"),
+}
+BACKEND_WORDS: Words = {
+    "rules": pgettext_lazy("backend", "rules"),
+    "command": pgettext_lazy("backend", "command"),
+    "external": pgettext_lazy("backend", "agent"),
+    "playbook": pgettext_lazy("backend", "playbook"),
+    "workflow": pgettext_lazy("backend", "workflow"),
+}
+TRIGGER_WORDS: Words = {
+    "failures": _("it failed repeatedly"),
+    "steps": _("more steps than estimated"),
+    "blockers": _("unexpected blockers"),
+    "new_domain": _("a new domain"),
+    "uncertain": _("its executor is unsure"),
 }
 RULE_WORDS: Words = {
     "planned_step": _("A step of a plan that says what to run; nothing to assess."),
@@ -115,8 +145,9 @@ def _filter_words(rule: str, count: int, is_direct: bool) -> str:  # noqa: FBT00
     if rule in RULE_WORDS:
         return str(RULE_WORDS[rule])
     if is_direct:
-        name = rule.rpartition(".")[2].replace("_", " ")
-        return gettext("Sent direct: %(rule)s.") % {"rule": name}
+        name = rule.rpartition(".")[2]
+        known = DIRECT_WORDS.get(name)
+        return str(known) if known else gettext("Sent direct: %(rule)s.") % {"rule": name}
     words = ngettext(
         "To scoring. No whitelist pattern matched the whole text; %(n)s signal hit.",
         "To scoring. No whitelist pattern matched the whole text; %(n)s signals hit.",
@@ -146,10 +177,30 @@ def _evidence_words(evidence: object, dimension: str) -> str:
     found: dict[str, int] = {}
     for one in rows:
         if isinstance(one, dict) and one.get("dimension") == dimension:
-            word = str(one.get("text") or "") or str(one.get("reason", "")).replace("_", " ")
+            reason = str(one.get("reason", ""))
+            word = str(one.get("text") or "") or str(REASON_WORDS.get(reason, reason))
             found[word] = found.get(word, 0) + int(one.get("count") or 1)
     words = [f"{word} ×{n}" if n > 1 else word for word, n in found.items()]
-    return ", ".join(words)
+    return listed(words)
+
+
+def backend_word(backend: str) -> str:
+    """Who of ours filled a seat, in a word; a name that is none of ours stays as it is."""
+    return str(BACKEND_WORDS.get(backend, backend))
+
+
+def scorer_words(score: Assessment) -> str:
+    """Who scored a task."""
+    return score.agent.name if score.agent is not None else backend_word(score.backend)
+
+
+def upgrade_lines(scores: Sequence[Assessment]) -> list[tuple[str, int | None]]:
+    """Why a task was scored again while it ran, each time with its new total."""
+    return [
+        (str(TRIGGER_WORDS.get(one.trigger, one.trigger)), one.total)
+        for one in scores
+        if one.trigger
+    ]
 
 
 def route_words(route: str, complexity: str, risk: str) -> str:
@@ -159,4 +210,4 @@ def route_words(route: str, complexity: str, risk: str) -> str:
         COMPLEXITY_WORDS.get(complexity, complexity),
         RISK_WORDS.get(risk, risk),
     ]
-    return ", ".join(str(one) for one in words if one)
+    return listed(words)

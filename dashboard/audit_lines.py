@@ -9,6 +9,7 @@ import json
 from dataclasses import dataclass
 from datetime import datetime
 
+from dashboard.engine_texts import engine_words
 from dashboard.places import address, task_key, task_url
 from orchestration.models import AuditSeal
 
@@ -50,7 +51,7 @@ def audit_line(seal: AuditSeal) -> AuditLine:
         subject=subject,
         subject_url=url,
         project=event.project.name if event.project is not None else "",
-        why=event.why,
+        why=engine_words(event.why),
         before=_pretty(event.before),
         after=_pretty(event.after),
         request_id=event.request_id,

@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from dashboard.charts import Band, GraphNode, MasterRow, Stage
 from dashboard.clock import short_age
 from dashboard.drawings import NODE_BOX, Link, lay_out
+from dashboard.phrases import listed
 from dashboard.places import address, task_url, with_query
 from dashboard.presenters import not_ready_words, task_label
 from dashboard.vocabulary import WAITING, WAITING_FOR_AGENT, Label, Role
@@ -96,7 +97,7 @@ def _running_facts(running: Running) -> list[tuple[str, str]]:
         parts.append(gettext("%(n)s working") % {"n": running.working})
     if running.review:
         parts.append(gettext("%(n)s in review") % {"n": running.review})
-    facts = [(", ".join(parts) or gettext("nothing runs"), "" if parts else "quiet")]
+    facts = [(listed(parts) or gettext("nothing runs"), "" if parts else "quiet")]
     if running.waiting:
         words = ngettext("%(n)s waits for you", "%(n)s wait for you", running.waiting)
         facts += [("·", "quiet"), (words % {"n": running.waiting}, "sir")]
@@ -153,7 +154,8 @@ def _master_note(task: Task) -> str:
     if task.status in (T.WORKING, T.FAILED) and task.attempt > 1:
         most = task.project.policy.thresholds.max_retries
         return gettext("attempt %(n)s of %(all)s") % {"n": task.attempt, "all": most}
-    return task.last_outcome[:60] if task.status == T.DONE else ""
+    is_told = task.last_outcome == "done"  # the state says so already
+    return task.last_outcome[:60] if task.status == T.DONE and not is_told else ""
 
 
 def _reason_words(reason: NotReadyReason, *, rank: int) -> str:

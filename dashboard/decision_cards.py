@@ -17,6 +17,7 @@ from dashboard.cards import closed_card, make_dock
 from dashboard.charts import Impact
 from dashboard.clock import clock_text
 from dashboard.decision_facts import Fact, about_of, waits_of
+from dashboard.engine_texts import engine_words
 from dashboard.evidence import (
     EVIDENCE_LINES,
     PANE_LINES,
@@ -170,7 +171,7 @@ def question_words(decision: Decision) -> str:
         return gettext("This task is blocked. Can it go on?")
     known = QUESTIONS.get((kind, bool(decision.content.get("fix"))))
     if known is None:
-        return decision.question
+        return engine_words(decision.question)
     step = gettext("step %(key)s") % {"key": quoted_key(step_word(decision))}
     if decision.task is None or decision.task.parent_id is None:
         step = step_word(decision)

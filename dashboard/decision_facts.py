@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.utils.translation import gettext, ngettext
 from django.utils.translation import gettext_lazy as _
 
+from dashboard.assessments import backend_word
 from dashboard.charts import Impact
 from dashboard.clock import clock_text, long_age
 from dashboard.costs import cost_words
@@ -91,7 +92,7 @@ def _work_facts(task: Task) -> list[Fact]:
     facts = []
     fixer = task.assignments.filter(seat=Seat.FIXER.value).select_related("agent").last()
     if fixer is not None:
-        name = fixer.agent.name if fixer.agent is not None else fixer.backend
+        name = fixer.agent.name if fixer.agent is not None else backend_word(fixer.backend)
         facts.append(Fact(_("Fixer"), name))
     output = task.outputs.filter(is_orphan=False).exclude(path="").last()
     if output is not None:

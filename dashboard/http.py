@@ -27,6 +27,7 @@ from django.shortcuts import render
 from django.utils.http import url_has_allowed_host_and_scheme
 from django_htmx.middleware import HtmxDetails
 
+from dashboard.engine_texts import engine_words
 from orchestration.access import HumanRole, role_of
 from orchestration.errors import CountersignError, NotFound
 from orchestration.services.work import Actor
@@ -122,7 +123,7 @@ def see_other(url: str, *, sent_draft: str = "") -> HttpResponse:
 
 def refusal(request: HttpRequest, error: CountersignError, *, back_url: str) -> HttpResponse:
     """Say inside the shell what was refused and why, with the status that the API gives."""
-    context = {"detail": error.detail, "title": error.title, "back_url": back_url}
+    context = {"detail": engine_words(error.detail), "title": error.title, "back_url": back_url}
     return render(request, "dashboard/refusal.html", context, status=error.status)
 
 

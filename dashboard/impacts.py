@@ -54,8 +54,9 @@ def _summary(locked: int, waiting: int) -> str:
 def _more(keys: Sequence[str]) -> str:
     if not keys:
         return ""
-    words = ngettext("%(n)s more", "%(n)s more", len(keys)) % {"n": len(keys)}
-    return f"{words}: {', '.join(keys[:6])}" + ("…" if len(keys) > 6 else "")
+    named = ", ".join(keys[:6]) + ("…" if len(keys) > 6 else "")
+    words = ngettext("%(n)s more: %(keys)s", "%(n)s more: %(keys)s", len(keys))
+    return words % {"n": len(keys), "keys": named}
 
 
 def _locked_item(task: Task, project: Project) -> ImpactItem:

@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy as _
 
 from dashboard.cards import may_bulk
 from dashboard.clock import long_age, short_age
+from dashboard.engine_texts import engine_words
 from dashboard.places import address, decision_place, decision_url, task_key
 from dashboard.presenters import decision_label
 from dashboard.shapes import InboxGroup, InboxRow, KeyGroup, KeyLine
@@ -163,7 +164,8 @@ def closing_words(decision: Decision) -> str:
     """Why a decision closed without a verdict."""
     if decision.status != DecisionStatus.WITHDRAWN:
         return ""
-    return str(CLOSING_WORDS.get(decision.closed_reason, decision.closed_reason))
+    known = CLOSING_WORDS.get(decision.closed_reason)
+    return str(known) if known else engine_words(decision.closed_reason)
 
 
 def _by_words(decision: Decision, took: timedelta | None) -> str:

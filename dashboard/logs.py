@@ -9,11 +9,16 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import pgettext_lazy
 
 from dashboard.charts import LogLine
+from dashboard.engine_texts import engine_words
 from dashboard.places import address
+from dashboard.verdicts import VERDICT_LABELS
+from dashboard.vocabulary import SEVERITY_LABELS
 from orchestration.models import Project, Task
 from orchestration.selectors.activity import LogCursor, LogRow, read_log
+from orchestration.states import AuditVerdict, Severity
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrPromise
@@ -36,7 +41,7 @@ EVENT_WORDS: Mapping[str, str | StrPromise] = {
     "plan.rejected": _("revision %(revision)s rejected"),
     "blueprint.locked": _("blueprint v%(number)s locked, %(steps)s steps"),
     "review.pass": _("QA passed it"),
-    "review.fail": _("QA found %(defects)s defects"),
+    "review.fail": _("QA found defects: %(defects)s"),
     "fix.recorded": _("fix round %(fix_round)s applied: %(why)s"),
     "artifact.locked": _("locked %(name)s v%(version)s"),
     "defect.open": _("defect, %(severity)s: %(title)s"),
@@ -47,6 +52,14 @@ EVENT_WORDS: Mapping[str, str | StrPromise] = {
     "decision.decided": _("Sir decided: %(verdict)s"),
     "decision.withdrawn": _("question withdrawn: %(why)s"),
     "decision.expired": _("question expired"),
+}
+AUDIT_WORDS: Mapping[str, str | StrPromise] = {
+    AuditVerdict.APPROVED.value: pgettext_lazy("audit", "approved"),
+    AuditVerdict.APPROVED_WITH_SUGGESTIONS.value: pgettext_lazy(
+        "audit", "approved with suggestions"
+    ),
+    AuditVerdict.NEEDS_REVISION.value: pgettext_lazy("audit", "needs revision"),
+    AuditVerdict.REJECTED.value: pgettext_lazy("audit", "rejected"),
 }
 BAD_EVENTS = frozenset({"task.failed", "task.fatal", "review.fail", "defect.rejected"})
 BAD_STARTS = ("E ", "Traceback (", "ERROR", "FAILED", "error:", "fatal:")
@@ -59,24 +72,44 @@ class _Facts(dict[str, Any]):
         return ""
 
 
-def make_log_lines(rows: Sequence[LogRow], *, shown_root: int | None) -> list[LogLine]:
+def make_log_lines(
+    rows: Sequence[LogRow], project: Project, *, shown_root: int | None
+) -> list[LogLine]:
     """Turn rows of the log into lines in the reader's language; output stays as it is.
 
-    Steps of another root than the one shown carry its number: `9/3`.
+    A root stands by its key, `DEMO-9`, and steps of another root than the one shown carry it:
+    `DEMO-9/3`.
     """
-    return [_line(row, shown_root) for row in rows]
+    return [_line(row, project, shown_root) for row in rows]
 
 
-def _line(row: LogRow, shown_root: int | None) -> LogLine:
+def _line(row: LogRow, project: Project, shown_root: int | None) -> LogLine:
     step = row.step
-    if row.root_id is not None and row.root_id != shown_root:
-        step = f"{row.root_number}/{step}" if step else str(row.root_number)
+    if row.root_id is not None and (row.root_id != shown_root or not step):
+        key = f"{project.key_prefix}-{row.root_number}"
+        step = f"{key}/{step}" if step else key
     if not row.event:
         look = "bad" if row.text.startswith(BAD_STARTS) else ""
         return LogLine(row.at, step, row.source, row.text, look)
     words = str(EVENT_WORDS.get(row.event, row.event))
-    text = (words % _Facts(row.facts or {})).rstrip(": ")
+    text = (words % _facts(row)).rstrip(":： ")
     return LogLine(row.at, step, row.source, text, "bad" if row.event in BAD_EVENTS else "")
+
+
+def _facts(row: LogRow) -> _Facts:
+    """The facts of an event, its codes said in words."""
+    facts = _Facts(row.facts or {})
+    for name in ("why", "question"):
+        if isinstance(facts.get(name), str):
+            facts[name] = engine_words(facts[name])
+    verdict, severity = str(facts.get("verdict", "")), str(facts.get("severity", ""))
+    if row.event == "decision.decided" and verdict in VERDICT_LABELS:
+        facts["verdict"] = VERDICT_LABELS[verdict].word
+    if row.event == "plan.audited":
+        facts["verdict"] = AUDIT_WORDS.get(verdict, verdict)
+    if severity in tuple(Severity):
+        facts["severity"] = SEVERITY_LABELS[Severity(severity)].word
+    return facts
 
 
 def log_context(project: Project, root: Task | None) -> dict[str, Any]:
@@ -84,7 +117,7 @@ def log_context(project: Project, root: Task | None) -> dict[str, Any]:
     rows, cursor = read_log(project.pk, LogCursor())
     shown = root.pk if root is not None else None
     return {
-        "lines": make_log_lines(rows, shown_root=shown),
+        "lines": make_log_lines(rows, project, shown_root=shown),
         "log_url": address("log", project.slug, shown=shown),
         "log_after": cursor.text(),
         "log_topic": f"log:{project.pk} audit:{project.pk}",

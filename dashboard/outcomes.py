@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from dashboard.verdicts import VERDICT_LABELS
@@ -44,7 +45,8 @@ def outcome_words(decision: Decision) -> str:
     word = str(label.word) if label is not None else decision.verdict
     follows = FOLLOWS.get((DecisionKind(decision.kind), decision.verdict))
     if follows is None:
-        return f"{word}."
+        return gettext("%(verdict)s.") % {"verdict": word}
     content = decision.content
     numbers = {"round": content.get("round", 1), "rounds": content.get("rounds", 1)}
-    return f"{word}. {str(follows) % numbers}"
+    words = {"verdict": word, "follows": str(follows) % numbers}
+    return gettext("%(verdict)s. %(follows)s") % words

@@ -15,6 +15,7 @@ from django.utils.translation import gettext, ngettext
 from dashboard.boards import seat_word
 from dashboard.clock import short_age
 from dashboard.costs import cost_cell
+from dashboard.engine_texts import engine_words
 from dashboard.places import address, board_url
 from dashboard.shapes import Progress
 from dashboard.verdicts import KINDS
@@ -79,7 +80,7 @@ def _why(row: ProjectRow) -> str:
         age = short_age((now - row.agent_since).total_seconds())
         return gettext("%(seat)s seat, %(age)s") % {"seat": seat_word(row.agent_seat), "age": age}
     if health in ("suspended", "safe_stop"):
-        return row.project.status_reason
+        return engine_words(row.project.status_reason)
     if health == "idle":
         return gettext("nothing to do") if not row.total else ""
     return gettext("every task is done") if health == "completed" else ""

@@ -11,8 +11,11 @@ from datetime import datetime
 from typing import Any
 
 from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext_lazy as _
 
+from dashboard.assessments import backend_word
 from dashboard.boards import band_label
+from dashboard.phrases import listed
 from dashboard.places import decision_url
 from dashboard.presenters import (
     defect_label,
@@ -25,7 +28,7 @@ from dashboard.presenters import (
 )
 from dashboard.shapes import LayerView, MarkView, OutputView, Trust
 from dashboard.vocabulary import BLUEPRINT_LOCKED, LAYER_WORDS, MARK_LABELS, Label, Role
-from orchestration.models import Decision, Defect, Task, Verification
+from orchestration.models import Agent, Decision, Defect, Task, Verification
 from orchestration.selectors.graph import StepGraph
 from orchestration.selectors.task_page import OutputItem, PlanRevision
 from orchestration.states import (
@@ -41,6 +44,9 @@ LAYERS_OF: Mapping[str, Sequence[str]] = {
     Complexity.MEDIUM.value: ("L1", "L2", "L3"),
     Complexity.HIGH.value: ("L1", "L2", "L3", "L4"),
 }
+CHANGE_WORDS = {
+    "added": _("step added"), "skipped": _("step skipped"), "changed": _("step changed"),
+}  # fmt: skip
 SHOWN_CONTENT = 20_000
 
 
@@ -77,7 +83,8 @@ def revision_lines(revisions: Sequence[PlanRevision]) -> list[RevisionLine]:
         )  # fmt: skip
         lines += [
             RevisionLine(
-                f"± {deviation.step_key}", Label("arrow-fork", deviation.change, Role.INK), "",
+                f"± {deviation.step_key}",
+                Label("arrow-fork", CHANGE_WORDS[deviation.change], Role.INK), "",
                 deviation.reason, "", deviation.actor.partition(":")[2], deviation.created_at,
             )
             for deviation in one.deviations
@@ -88,13 +95,13 @@ def revision_lines(revisions: Sequence[PlanRevision]) -> list[RevisionLine]:
 def _revision(one: PlanRevision) -> RevisionLine:
     plan, audit = one.plan, one.audit
     label = plan_label(plan.status, is_override=plan.is_override)
-    words, text, by = "", "", plan.agent.name if plan.agent is not None else plan.backend
+    words, text, by = "", "", _name_of(plan.agent, plan.backend)
     if plan.is_light:
         words = gettext("Light plan, not audited")
     if plan.faults:
         text = "; ".join(f"{fault.get('path')}: {fault.get('message')}" for fault in plan.faults)
     if audit is not None:
-        by = audit.agent.name if audit.agent is not None else audit.backend
+        by = _name_of(audit.agent, audit.backend)
         findings = [str(check.get("finding", "")) for check in audit.checks if not check.get("ok")]
         text = "; ".join(one for one in findings if one) or "; ".join(audit.suggestions)
         n = len(audit.suggestions)
@@ -106,6 +113,10 @@ def _revision(one: PlanRevision) -> RevisionLine:
     if plan.attempt > 1:
         word = gettext("attempt %(a)s, rev %(n)s") % {"a": plan.attempt, "n": plan.revision}
     return RevisionLine(word, label, words, text, "", by, plan.created_at)
+
+
+def _name_of(agent: Agent | None, backend: str) -> str:
+    return agent.name if agent is not None else backend_word(backend)
 
 
 def plan_words(revisions: Sequence[PlanRevision]) -> str:
@@ -176,8 +187,8 @@ def _output_card(item: OutputItem) -> OutputCard:
     output = item.output
     held = output.assignment
     by = held.agent.name if held is not None and held.agent is not None else ""
-    by = by or (held.backend if held is not None else "")
-    note = ", ".join(part for part in (f"v{output.version}", by) if part)
+    by = by or (backend_word(held.backend) if held is not None else "")
+    note = listed((f"v{output.version}", by))
     content = None
     if output.content.strip():
         text = output.content[:SHOWN_CONTENT]
@@ -290,4 +301,4 @@ def defect_summary(defects: Sequence[Defect]) -> str:
         parts.append(gettext("%(n)s fixing") % {"n": fixing})
     if closed:
         parts.append(gettext("%(n)s closed") % {"n": closed})
-    return ", ".join(parts)
+    return listed(parts)

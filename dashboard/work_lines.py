@@ -5,24 +5,65 @@ Source: UI.md section 5.5.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
 from django.utils import timezone
-from django.utils.translation import gettext
+from django.utils.translation import gettext, pgettext_lazy
+from django.utils.translation import gettext_lazy as _
 
+from dashboard.assessments import backend_word
 from dashboard.boards import seat_word
 from dashboard.clock import short_age
 from dashboard.costs import money
+from dashboard.phrases import listed
 from dashboard.places import address
 from dashboard.presenters import assignment_label
 from dashboard.vocabulary import Label
 from orchestration.errors import Invalid
-from orchestration.models import Assignment, Comment, Project
+from orchestration.models import Assignment, Comment, Project, ToolCall
 from orchestration.policy import Backend
 from orchestration.rules.handoff import parse_handoff
-from orchestration.states import AssignmentStatus
+from orchestration.states import AssignmentStatus, CommentType
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrPromise
+
+KIND_WORDS = {
+    CommentType.GENERAL: _("comment"),
+    CommentType.HANDOFF: _("hand-off"),
+    CommentType.OBSERVATION: _("observation"),
+    CommentType.REVIEW: _("review"),
+}
+CALL_WORDS = {
+    "ok": pgettext_lazy("call", "ok"),
+    "failed": pgettext_lazy("call", "failed"),
+    "interrupted": pgettext_lazy("call", "interrupted"),
+    "harness": pgettext_lazy("call", "our own record"),
+    "agent": pgettext_lazy("call", "the agent"),
+}
+SETTING_WORDS = {
+    "turns": _("Turns"),
+    "cost_usd": _("Cost in USD"),
+    "timeout_seconds": _("Seconds"),
+    "model": _("Model"),
+    "effort": _("Effort"),
+    "thinking": _("Thinking"),
+}
+
+
+def call_lines(calls: Sequence[ToolCall]) -> list[tuple[ToolCall, str, str]]:
+    """Tool calls, each with the words of its outcome and of who recorded it."""
+    return [(one, str(CALL_WORDS[one.outcome]), str(CALL_WORDS[one.source])) for one in calls]
+
+
+def setting_lines(settings: Mapping[str, object]) -> list[tuple[str, object]]:
+    """Limits or hints of an assignment by their words; those without a value are left out."""
+    held = {name: value for name, value in settings.items() if value not in (None, "", False)}
+    return [(str(SETTING_WORDS.get(name, name)), value) for name, value in held.items()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +72,27 @@ class CommentView:
 
     step_key: str
     author: str
-    kind: str
+    kind: str | StrPromise
     body: str
     size: str
     at: datetime
     is_handoff: bool
+    is_earlier: bool = False
 
 
 def comment_views(comments: Sequence[Comment]) -> list[CommentView]:
-    """Hand-offs and comments; a JSON hand-off is shown by its parts."""
-    return [_comment(one) for one in comments]
+    """Hand-offs and comments, newest first; a JSON hand-off is shown by its parts.
+
+    Of a step's hand-offs only the newest stands open, those of earlier rounds are folded.
+    """
+    views = []
+    handed: set[int] = set()
+    for one in comments:
+        view = _comment(one)
+        views.append(replace(view, is_earlier=view.is_handoff and one.task_id in handed))
+        if view.is_handoff:
+            handed.add(one.task_id)
+    return views
 
 
 def _comment(one: Comment) -> CommentView:
@@ -49,9 +101,8 @@ def _comment(one: Comment) -> CommentView:
     if is_handoff and body.lstrip().startswith("{"):
         body = _handoff_words(body)
     size = f"{len(one.body)} / 500" if is_handoff and body == one.body else ""
-    return CommentView(
-        one.task.step_key, one.author, one.comment_type, body, size, one.created_at, is_handoff
-    )
+    word = KIND_WORDS[CommentType(one.comment_type)]
+    return CommentView(one.task.step_key, one.author, word, body, size, one.created_at, is_handoff)
 
 
 def _handoff_words(body: str) -> str:
@@ -116,7 +167,7 @@ def _assignment(row: Assignment, project: Project) -> AssignmentLine:
     is_known = isinstance(cost, int | float)
     return AssignmentLine(
         seat=seat_word(row.seat),
-        agent=row.agent.name if row.agent is not None else "" if is_external else row.backend,
+        agent=_agent_of(row),
         step_key=row.task.step_key,
         label=label,
         label_words=words,
@@ -128,8 +179,33 @@ def _assignment(row: Assignment, project: Project) -> AssignmentLine:
     )
 
 
+def _agent_of(row: Assignment) -> str:
+    if row.agent is not None:
+        return row.agent.name
+    return "" if row.backend == Backend.EXTERNAL else backend_word(row.backend)
+
+
 def _no_cost(row: Assignment) -> str:
     """Our own backends cost nothing; an agent that reported nothing is unknown."""
     if row.backend != Backend.EXTERNAL or row.leased_at is None:
         return ""
     return gettext("unknown")
+
+
+# --- What waits for an agent ----------------------------------------------------------------------
+
+SCOPES = {
+    "scorer": "plan", "planner": "plan", "executor": "execute", "fixer": "execute",
+    "auditor": "review", "qa": "review", "cross_verifier": "review", "validator": "review",
+}  # fmt: skip
+
+
+def waiting_facts(rows: Sequence[Assignment]) -> dict[str, Any]:
+    """The seats that wait for an agent, and the scopes that a token for them needs."""
+    seats = list(dict.fromkeys(row.seat for row in rows))
+    return {
+        "waiting_rows": rows,
+        "waiting_seats": listed(seat_word(seat) for seat in seats),
+        "seat_codes": json.dumps(seats),
+        "scopes": ",".join(dict.fromkeys(SCOPES.get(seat, "execute") for seat in seats)),
+    }

@@ -21,6 +21,7 @@ from django.views.decorators.http import (
 
 from dashboard.clock import clock_text
 from dashboard.decision_cards import closed_of, dock_of, make_card, successor_url
+from dashboard.engine_texts import engine_words
 from dashboard.forms import SentVerdict, read_draft, read_verdict
 from dashboard.http import (
     DashboardRequest,
@@ -162,7 +163,9 @@ def decision_draft(request: DashboardRequest, pk: int) -> HttpResponse:
             decision_id=pk, user_id=request.user.pk, text=text, actor=actor_of(request)
         )  # fmt: skip
     except CountersignError as error:
-        return HttpResponse(error.detail, status=error.status, content_type="text/plain")
+        return HttpResponse(
+            engine_words(error.detail), status=error.status, content_type="text/plain"
+        )
     return HttpResponse(status=HTTPStatus.NO_CONTENT)
 
 
@@ -271,4 +274,4 @@ def refusal_words(found: Decision, error: CountersignError) -> str:
         return gettext("Not signed: the item was closed before. Your text is kept.")
     if isinstance(error, Invalid) and any(one["path"] == "reason" for one in error.errors):
         return gettext("This verdict needs a reason.")
-    return gettext("Not signed: %(why)s.") % {"why": error.detail.rstrip(".")}
+    return gettext("Not signed: %(why)s.") % {"why": engine_words(error.detail).rstrip(".")}

@@ -9,24 +9,24 @@ import logging
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_noop
 
 logger = logging.getLogger(__name__)
 
 
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Say that this is for another role."""
-    return _answer(request, 403, "Forbidden")
+    return _answer(request, 403, gettext_noop("Forbidden"))
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     """Say that nothing is here, or nothing that this person may see."""
-    return _answer(request, 404, "Not found")
+    return _answer(request, 404, gettext_noop("Not found"))
 
 
 def broken(request: HttpRequest) -> HttpResponse:
     """Say that the page broke. The fault is in the log already."""
-    return _answer(request, 500, "Server error")
+    return _answer(request, 500, gettext_noop("Server error"))
 
 
 def _answer(request: HttpRequest, status: int, title: str) -> HttpResponse:

@@ -10,6 +10,7 @@ from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from dashboard.assessments import filter_view
+from dashboard.engine_texts import engine_words
 from dashboard.forms import NewWorkForm
 from dashboard.http import DashboardRequest, actor_of, may_decide, page, see_other, sir_only
 from dashboard.places import address, task_url
@@ -85,7 +86,7 @@ def new_work_preview(request: DashboardRequest) -> HttpResponse:
     try:
         context = _preview(request, request.POST.get("project", ""), text)
     except CountersignError as error:
-        context = {"preview": None, "command": "", "error": error.detail}
+        context = {"preview": None, "command": "", "error": engine_words(error.detail)}
     return render(request, f"{PAGE}#preview", context)
 
 
@@ -107,6 +108,6 @@ def submit(request: DashboardRequest) -> HttpResponse:
         raise
     except CountersignError as error:
         shown = text if error.status != 413 else ""
-        context = _context(request, project=slug, text=shown, error=error.detail)
+        context = _context(request, project=slug, text=shown, error=engine_words(error.detail))
         return render(request, PAGE, context, status=error.status)
     return see_other(task_url(made.task, project), sent_draft="new-work")

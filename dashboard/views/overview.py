@@ -18,6 +18,7 @@ from django.views.decorators.http import require_safe
 from dashboard.clock import short_age
 from dashboard.feeds import feed_lines
 from dashboard.http import DashboardRequest, is_fragment, page
+from dashboard.phrases import sentences
 from dashboard.places import address
 from dashboard.projects_table import project_lines
 from dashboard.shapes import Crumb
@@ -98,7 +99,7 @@ def _detail_words(rows: Sequence[ProjectRow], behind: int) -> str:
     if not parts and running:
         words = ngettext("%(n)s project is moving.", "%(n)s projects are moving.", running)
         parts.append(words % {"n": running})
-    return " ".join(parts) or gettext("Work goes on by itself until it has a question.")
+    return sentences(parts) or gettext("Work goes on by itself until it has a question.")
 
 
 def _is_first_run(rows: Sequence[ProjectRow]) -> bool:

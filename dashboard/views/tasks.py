@@ -18,9 +18,17 @@ from django.views.decorators.http import (
     require_safe,
 )
 
-from dashboard.assessments import filter_view, route_words, score_view
+from dashboard.assessments import (
+    backend_word,
+    filter_view,
+    route_words,
+    score_view,
+    scorer_words,
+    upgrade_lines,
+)
 from dashboard.boards import make_step_lines, seat_word, step_label
 from dashboard.costs import cost_words
+from dashboard.engine_texts import engine_words
 from dashboard.forms import CommentForm, ReasonForm
 from dashboard.http import (
     DashboardRequest,
@@ -44,7 +52,13 @@ from dashboard.task_pages import (
     revision_lines,
 )
 from dashboard.vocabulary import WAITING, Label
-from dashboard.work_lines import assignment_lines, comment_views
+from dashboard.work_lines import (
+    assignment_lines,
+    call_lines,
+    comment_views,
+    setting_lines,
+    waiting_facts,
+)
 from orchestration.access import (
     access_artifact,
     access_assignment,
@@ -148,6 +162,7 @@ def _state(request: DashboardRequest, project: Project, found: Task) -> dict[str
         "waiting_label": WAITING,
         "waiting_url": address("decision", decisions[0].pk) if len(decisions) == 1
         else address("inbox", project=project.slug),
+        "detail": engine_words(found.status_detail),
         "route": route_words(found.route, found.complexity, found.risk_level),
         "max_attempts": project.policy.thresholds.max_retries
         if found.parent_id is None else project.policy.thresholds.step_attempts,
@@ -162,20 +177,7 @@ def _label(found: Task) -> Label:
 
 
 def _waiting(request: DashboardRequest, project: Project, found: Task) -> dict[str, Any]:
-    rows = waiting_for_agent(found)
-    seats = list(dict.fromkeys(row.seat for row in rows))
-    return {
-        "waiting_rows": rows,
-        "waiting_seats": [seat_word(seat) for seat in seats],
-        "seat_codes": json.dumps(seats),
-        "scopes": ",".join(dict.fromkeys(SCOPES.get(seat, "execute") for seat in seats)),
-    }
-
-
-SCOPES = {
-    "scorer": "plan", "planner": "plan", "executor": "execute", "fixer": "execute",
-    "auditor": "review", "qa": "review", "cross_verifier": "review", "validator": "review",
-}  # fmt: skip
+    return waiting_facts(waiting_for_agent(found))
 
 
 def _assessment(request: DashboardRequest, project: Project, found: Task) -> dict[str, Any]:
@@ -186,9 +188,8 @@ def _assessment(request: DashboardRequest, project: Project, found: Task) -> dic
             elapsed_us=first.elapsed_us,
         ) if first is not None else None,
         "score": score_view(scores[0], project.policy.thresholds) if scores else None,
-        "score_by": (scores[0].agent.name if scores[0].agent else scores[0].backend)
-        if scores else "",
-        "upgrades": [one for one in scores if one.trigger],
+        "score_by": scorer_words(scores[0]) if scores else "",
+        "upgrades": upgrade_lines(scores),
     }  # fmt: skip
 
 
@@ -298,11 +299,12 @@ def assignment(request: DashboardRequest, slug: str, pk: int) -> HttpResponse:
         "label": assignment_label(row.status, has_filler=row.backend != "external"),
         "seat": seat_word(row.seat),
         "line": assignment_lines([row], project)[0],
+        "backend": backend_word(row.backend),
         "input": json.dumps(row.input, ensure_ascii=False, indent=2),
         "result": json.dumps(row.result, ensure_ascii=False, indent=2) if row.result else "",
-        "hints": {name: value for name, value in row.hints.items() if value},
-        "limits": row.limits,
-        "calls": calls,
+        "hints": setting_lines(row.hints),
+        "limits": setting_lines(row.limits),
+        "calls": call_lines(calls),
         "log_text": "".join(chunk.text for chunk in chunks[:500]),
         "crumbs": [*_crumbs(project, found)[:-1], Crumb(task_place(found, project),
                    task_url(found, project)), Crumb(seat_word(row.seat))],

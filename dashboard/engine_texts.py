@@ -1,0 +1,179 @@
+"""Fixed texts that the engine writes down in English, for the page in the reader's language.
+
+Rows and the sealed trail keep what was written; only what a page shows of it is translated. Any
+other text, so what agents and people wrote, stays as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from django.utils.translation import gettext_lazy as _
+
+from dashboard.boards import seat_word
+from dashboard.presenters import project_label, task_label
+from orchestration.states import ProjectStatus, Seat, TaskStatus
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrPromise
+
+REASONS: Mapping[str, str | StrPromise] = {
+    "planning starts": _("planning starts"),
+    "resumed": _("resumed"),
+    "new work": _("new work arrived"),
+    "every root is done": _("every task is done"),
+    "every step is done or skipped": _("every step is done or skipped"),
+    "its blockers are done already": _("its blockers are done already"),
+    "blocked": _("blocked"),
+    "upgraded": _("upgraded"),
+    "superseded": _("superseded by a new plan"),
+    "skipped": _("skipped"),
+    "replaced": _("replaced by a new item"),
+    "malformed": _("the plan is malformed"),
+    "rejected": _("rejected"),
+    "audit": _("its audit"),
+    "red_line": _("a red line"),
+    "red line: needs Sir": _("a red line: needs Sir"),
+    "step skipped": _("the step was skipped"),
+    "its parent was skipped": _("its parent was skipped"),
+    "task ended": _("its task ended"),
+    "task finished": _("its task finished"),
+    "task cancelled": _("its task was cancelled"),
+    "the task failed": _("the task failed"),
+    "a step failed": _("a step failed"),
+    "attempt ends": _("the attempt ended"),
+    "attempt ended": _("the attempt ended"),
+    "its review ended with the attempt": _("its review ended with the attempt"),
+    "one more try with its failure context": _("one more try with its failure context"),
+    "re-plan with its failure context": _("planned again with its failure context"),
+    "re-plan": _("planned again"),
+    "lease expired": _("the lease ran out"),
+    "lease_expired": _("the lease ran out"),
+    "its worker process ended": _("its worker process ended"),
+    "the assignment's time ran out": _("the assignment’s time ran out"),
+    "stopped": _("stopped"),
+    "cut off while it ran; irreversible": _("cut off while it ran; irreversible"),
+    "commands refused": _("commands refused"),
+    "another fix was proposed": _("another fix was proposed"),
+    "another report came after the one that stands": _("another report came after this one"),
+    "the fix did not verify": _("the fix did not verify"),
+    "QA accepts a Low defect": _("QA accepts a Low defect"),
+    "approved by rule": _("approved by rule"),
+    "audit overridden by Sir": _("audit overridden by Sir"),
+    "Sir answered": _("Sir answered"),
+    "Sir decided": _("Sir decided"),
+    "cleared by Sir": _("cleared by Sir"),
+    "approved by Sir": _("approved by Sir"),
+    "rejected by Sir": _("rejected by Sir"),
+    "paused by Sir": _("paused by Sir"),
+}
+"""Why something moved, and what a task's state adds to its word."""
+
+REFUSALS: Mapping[str, str | StrPromise] = {
+    "this item has expired": _("this item has expired"),
+    "the project is archived": _("the project is archived"),
+    "the stored content of this item does not match its digest; it cannot be signed": _(
+        "the stored content of this item does not match its digest; it cannot be signed"
+    ),
+    "the form does not say what is signed": _("the form does not say what is signed"),
+    "the reason is too long": _("the reason is too long"),
+    "the draft is too long": _("the draft is too long"),
+    "a malformed plan cannot be accepted": _("a malformed plan cannot be accepted"),
+    "this item has no task any more": _("this item has no task any more"),
+    "cancelling needs a reason": _("cancelling needs a reason"),
+    "only a planned root is planned again": _("only a planned root is planned again"),
+    "the message is empty": _("the message is empty"),
+}
+"""Why the engine refused what a person asked for on a page."""
+
+QUESTIONS: Mapping[str, str | StrPromise] = {
+    "This task is blocked. Can it go on?": _("This task is blocked. Can it go on?"),
+    "This task crosses a red line. May it start?": _("This task crosses a red line. May it start?"),
+    "The plan did not pass its audit. What now?": _("The plan did not pass its audit. What now?"),
+    "A High defect is being fixed by rule.": _("A High defect is being fixed by rule."),
+    "This irreversible step was cut off while it ran. May it run again?": _(
+        "This irreversible step was cut off while it ran. May it run again?"
+    ),
+}
+"""What the engine asks Sir in its own words."""
+
+FIXED = {**REASONS, **REFUSALS, **QUESTIONS}
+
+PATTERNS: tuple[tuple[re.Pattern[str], str | StrPromise], ...] = tuple(
+    (re.compile(pattern, re.DOTALL), text)
+    for pattern, text in (
+        (r"rejected by Sir: (?P<why>.+)", _("rejected by Sir: %(why)s")),
+        (r"re-plan: (?P<why>.+)", _("planned again: %(why)s")),
+        (r"deviation: (?P<why>.+)", _("deviation: %(why)s")),
+        (r"blueprint (?P<n>\d+)", _("blueprint %(n)s")),
+        (r"(?P<key>\S+) is done", _("%(key)s is done")),
+        (r"(?P<why>.+) \((?P<n>\d+) times\)", _("%(why)s (%(n)s times)")),
+        (r"stopped after (?P<n>\d+) tool calls", _("stopped after %(n)s tool calls")),
+        (r"(?P<seat>[a-z_]+) failed three times", _("the %(seat)s seat failed three times")),
+        (
+            r"The seat (?P<seat>[a-z_]+) failed three times in a row\. Try again\?",
+            _("The %(seat)s seat failed three times in a row. Try again?"),
+        ),
+        (
+            r"(?P<n>\d+) attempts failed in a row\. What now\?",
+            _("%(n)s attempts failed in a row. What now?"),
+        ),
+        (
+            r"May these (?P<n>\d+) commands run on this machine\?",
+            _("May these %(n)s commands run on this machine?"),
+        ),
+        (
+            r"Apply the proposed fix to step (?P<step>[^?]+)\?",
+            _("Apply the proposed fix to step %(step)s?"),
+        ),
+        (r"the task is (?P<task_state>\w+)", _("the task stands at “%(task_state)s”")),
+        (
+            r"the task is (?P<task_state>\w+) already",
+            _("the task stands at “%(task_state)s” already"),
+        ),
+        (r"the project is (?P<project_state>\w+)", _("the project stands at “%(project_state)s”")),
+        (
+            r"only a suspended project resumes; this one is (?P<project_state>\w+)",
+            _("only a suspended project resumes; this one stands at “%(project_state)s”"),
+        ),
+        (
+            r"the message has (?P<n>\d+) bytes; at most (?P<most>\d+) are accepted",
+            _("the message has %(n)s bytes; at most %(most)s are accepted"),
+        ),
+        (
+            r"there is no command (?P<name>/\S+); known: (?P<known>.+)",
+            _("there is no command %(name)s; known: %(known)s"),
+        ),
+        (
+            r"(?P<name>/\S+) has no text: say what to do after it, as in: .+",
+            _("%(name)s has no text: say after it what to do"),
+        ),
+    )
+)
+
+
+def engine_words(text: str) -> str:
+    """Say a fixed text of the engine in the reader's language; any other text stays as it is."""
+    known = FIXED.get(text)
+    if known is not None:
+        return str(known)
+    for pattern, words in PATTERNS:
+        found = pattern.fullmatch(text)
+        if found is not None:
+            return str(words) % {
+                name: _part(name, held) for name, held in found.groupdict().items()
+            }
+    return text
+
+
+def _part(name: str, held: str) -> str:
+    """Say a code inside a text by its word."""
+    if name == "seat" and held in tuple(Seat):
+        return seat_word(held)
+    if name == "task_state" and held in tuple(TaskStatus):
+        return str(task_label(held).word)
+    if name == "project_state" and held in tuple(ProjectStatus):
+        return str(project_label(held).word)
+    return engine_words(held) if name == "why" else held
