@@ -165,10 +165,14 @@ def percent(value: float, whole: float) -> float:
 
 MIN_BAR_PERCENT = 0.5
 MAX_TICKS = 8
+MAX_LONG_TICKS = 5
+SECONDS_BELOW = timedelta(minutes=10)
+"""A shorter axis labels its ticks with seconds, which need more room."""
 TICK_STEPS = (
     timedelta(seconds=10),
     timedelta(seconds=30),
     timedelta(minutes=1),
+    timedelta(minutes=2),
     timedelta(minutes=5),
     timedelta(minutes=15),
     timedelta(minutes=30),
@@ -221,6 +225,11 @@ class Axis:
     ticks: tuple[Tick, ...]
     now_x: float | None
 
+    @property
+    def shows_seconds(self) -> bool:
+        """Whether minutes alone would repeat themselves along the axis."""
+        return self.end - self.start < SECONDS_BELOW
+
     def bar(self, span: Span) -> Bar:
         """Place one span; very short ones stay visible."""
         whole = (self.end - self.start).total_seconds()
@@ -232,14 +241,17 @@ class Axis:
 
 def make_axis(spans: Iterable[Span], now: datetime) -> Axis:
     """Make one axis for all rows; it ends now while something is open, else at the last span."""
+    spans = list(spans)
     edges = [moment for span in spans for moment in (span.start, span.end)]
     start = min(edges, default=now)
-    end = max([*edges, now]) if edges else now
+    is_open = any(span.end >= now for span in spans)
+    end = now if is_open or not edges else max(edges)
     if end - start < timedelta(seconds=10):
         start = end - timedelta(seconds=10)
     length = end - start
+    most = MAX_LONG_TICKS if length < SECONDS_BELOW else MAX_TICKS
     step = next(
-        (step for step in TICK_STEPS if length / step <= MAX_TICKS),
+        (step for step in TICK_STEPS if length / step <= most),
         timedelta(days=30 * ceil(length / timedelta(days=30) / MAX_TICKS)),
     )
     midnight = start.replace(hour=0, minute=0, second=0, microsecond=0)
@@ -249,7 +261,7 @@ def make_axis(spans: Iterable[Span], now: datetime) -> Axis:
     while first <= end:
         ticks.append(Tick(percent((first - start).total_seconds(), whole), first))
         first += step
-    now_x = percent((now - start).total_seconds(), whole) if start <= now <= end else None
+    now_x = 100.0 if end == now else None
     return Axis(start=start, end=end, ticks=tuple(ticks), now_x=now_x)
 
 

@@ -7,6 +7,7 @@ from django.urls import URLPattern, URLResolver, include, path
 from django.views.i18n import set_language
 
 from dashboard.views import (
+    assets,
     audit,
     bulk,
     decisions,
@@ -71,6 +72,7 @@ pages: list[URLPattern | URLResolver] = [
 ]  # fmt: skip
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", include((pages, "dashboard"))),
+    path("favicon.ico", assets.favicon, name="favicon"),
     path("accounts/login/", SignIn.as_view(), name="login"),
     path("accounts/logout/", LogoutView.as_view(), name="logout"),
     path("i18n/setlang/", set_language, name="set_language"),

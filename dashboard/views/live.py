@@ -45,7 +45,7 @@ def log(request: DashboardRequest, slug: str) -> HttpResponse:
     rows, following = read_log(
         project.pk, cursor, root_id=read_number(request.GET, "task")
     )  # fmt: skip
-    lines = make_log_lines(rows, shown_root=read_number(request.GET, "shown"))
+    lines = make_log_lines(rows, project, shown_root=read_number(request.GET, "shown"))
     response = render(request, "dashboard/projects/log_lines.html", {"lines": lines})
     response["X-Log-After"] = following.text()
     if len(rows) >= LOG_CHUNKS:

@@ -9,7 +9,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from django.db.models import Case, Count, F, IntegerField, Q, QuerySet, Sum, Value, When
+from django.db.models import (
+    Case,
+    Count,
+    Exists,
+    F,
+    IntegerField,
+    OuterRef,
+    Q,
+    QuerySet,
+    Sum,
+    Value,
+    When,
+)
 from django.db.models.functions import Coalesce
 
 from orchestration.models import Assessment, Assignment, Comment, Decision, Project, Task
@@ -156,7 +168,8 @@ def _names(project: Project, text: str) -> Q:
     return found
 
 
-def _in_master_order(rows: QuerySet[Task]) -> QuerySet[Task]:
+def _in_master_order(rows: QuerySet[Task], *before: str) -> QuerySet[Task]:
+    """Put roots in the order of the list; `before` names what counts more."""
     group = Case(
         When(status__in=[one.value for one in IN_PROGRESS], then=Value(0)),
         When(status=T.PENDING.value, then=Value(1)),
@@ -165,7 +178,8 @@ def _in_master_order(rows: QuerySet[Task]) -> QuerySet[Task]:
         output_field=IntegerField(),
     )
     inside = Case(When(group__lte=1, then=F("rank")), default=-F("number"))
-    return rows.annotate(group=group).annotate(inside=inside).order_by("group", "inside", "pk")
+    known = rows.annotate(group=group).annotate(inside=inside)
+    return known.order_by(*before, "group", "inside", "pk")
 
 
 def describe_roots(tasks: Sequence[Task]) -> list[MasterTask]:
@@ -229,13 +243,22 @@ def estimate_work_left(project: Project) -> WorkLeft:
 
 
 def pick_root(project: Project, wanted: str) -> Task | None:
-    """The root that the board shows: the wanted one, else the first planned one in the list."""
+    """The root that the board shows: the wanted one, else one that waits for Sir, one at work, or
+    the first in the list; of two alike the planned one.
+    """
     if wanted.isdigit():
         found = roots_of(project).filter(pk=int(wanted)).first()
         if found is not None:
             return found
-    rows = roots_of(project)
-    return _in_master_order(rows.filter(is_planned=True)).first() or _in_master_order(rows).first()
+    asked = waiting_decisions().filter(Q(task=OuterRef("pk")) | Q(task__root=OuterRef("pk")))
+    need = Case(
+        When(Exists(asked), then=Value(0)),
+        When(status__in=[T.CLAIMED.value, T.WORKING.value, T.REVIEW.value], then=Value(1)),
+        default=Value(2),
+        output_field=IntegerField(),
+    )
+    rows = roots_of(project).annotate(need=need)
+    return _in_master_order(rows, "need", "-is_planned").first()
 
 
 @dataclass(frozen=True, slots=True)

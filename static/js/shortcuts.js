@@ -17,6 +17,11 @@ function visit(selector) {
 }
 
 document.addEventListener("keydown", (event) => {
+  if (event.key === "Escape" && event.target.matches?.("input[type=search]") && !event.isComposing) {
+    event.preventDefault(); // The browser would empty the field.
+    event.target.blur();
+    return;
+  }
   if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
     const search = document.querySelector("[data-search]");
     if (!search) return;

@@ -10,6 +10,8 @@ from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
+
 from dashboard.drawings import (
     HIGHEST_TOTAL,
     NODE_BOX,
@@ -83,6 +85,19 @@ def test_bars_stand_inside_the_axis_and_short_ones_stay_visible() -> None:
     assert short.x + short.width <= 100
     assert axis.now_x == 100.0
     assert 1 <= len(axis.ticks) <= 9
+
+
+def test_a_finished_timeline_ends_with_its_last_span() -> None:
+    ended = NOW - timedelta(hours=1)
+    axis = make_axis([Span("work", ended - timedelta(minutes=4), ended)], NOW)
+    assert (axis.end, axis.now_x) == (ended, None)
+
+
+@pytest.mark.parametrize("minutes", [1, 4, 9])
+def test_labels_of_a_short_axis_do_not_repeat(minutes: int) -> None:
+    axis = make_axis([Span("running", NOW - timedelta(minutes=minutes), NOW)], NOW)
+    assert axis.shows_seconds
+    assert len({tick.at for tick in axis.ticks}) == len(axis.ticks) <= 6
 
 
 def test_a_timeline_without_spans_still_has_an_axis() -> None:

@@ -135,6 +135,10 @@ def exported(transactional_db: None) -> User:
     return user
 
 
+def test_browser_finds_an_icon_where_no_page_names_one(client: Client) -> None:
+    assert client.get("/favicon.ico")["Location"].endswith(".svg")
+
+
 # --- New work -------------------------------------------------------------------------------------
 
 

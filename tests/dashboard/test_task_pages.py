@@ -162,6 +162,17 @@ def test_assignment_page_shows_input_calls_and_result(waiting: Waiting, sir_clie
         assert text in page, text
 
 
+def test_finished_rules_assignment_shows_no_model_and_no_promise(
+    waiting: Waiting, sir_client: Client
+) -> None:
+    row = Assignment.objects.filter(task=waiting.step, seat="qa", status="done").get()
+    url = reverse("dashboard:assignment", args=["hello", row.pk])
+    page = sir_client.get(url).content.decode()
+    assert "Hints" not in page
+    assert "None yet." not in page
+    assert "what this seat found stands on the task’s page" in page
+
+
 def test_artifact_is_a_download_of_plain_data(waiting: Waiting, sir_client: Client) -> None:
     artifact = Artifact.objects.get(project=waiting.project, name="greeting.txt")
     answer = sir_client.get(reverse("dashboard:artifact", args=["hello", artifact.pk]))
