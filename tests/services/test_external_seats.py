@@ -243,7 +243,7 @@ def test_an_agents_own_fix_that_cannot_be_run_again_is_not_called_verified() -> 
     answer(child(root, "1"), "fixer", new_agent("mender"), fixed)
     drive(project)
     assert child(root, "1").defects.get().status == "awaiting_sir"
-    evidence = open_decision_of(project).content["evidence"]
+    evidence = open_decision_of(project, "medium_defect").content["evidence"]
     assert evidence["outcome"] == "not_possible"
     assert "no sandbox" in evidence["output_tail"]
 
