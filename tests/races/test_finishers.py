@@ -112,12 +112,12 @@ def plan_for(task: Task, *steps: dict[str, object]) -> None:
     submit_result(hold=hold, document=plan, actor=actor_of(planner))
 
 
-def nested_plans() -> Task:
-    """A plan whose two steps are planned themselves, each with one or two steps to do."""
+def nested_plans(*last: dict[str, Any]) -> Task:
+    """A plan whose two steps are planned themselves, each with two steps to do, and `last`."""
     project = new_project(policy=NESTS)
     root = started_plan(project, planned_step("A"), planned_step("B"), is_trusted=False)
     for key in ("A", "B"):
-        plan_for(child(root, key), agent_step("1"), agent_step("2"))
+        plan_for(child(root, key), agent_step("1"), agent_step("2"), *last)
         drive(project)
     return root
 
@@ -178,7 +178,7 @@ def test_finish_that_comes_after_the_cancel_is_refused(project: Project, what: s
 
 def nested_step() -> tuple[Task, Task, Agent]:
     """A root, a step two levels below it, and the agent that is about to finish that step."""
-    root = nested_plans()
+    root = nested_plans(agent_step("3", after=["1"]))
     task = child(child(root, "A"), "1")
     return root, task, about_to_finish(task)
 
