@@ -7,7 +7,6 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
@@ -16,747 +15,1689 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name='Agent',
+            name="Agent",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=120, unique=True)),
-                ('scopes', models.JSONField(default=list)),
-                ('token_hash', models.CharField(max_length=64, unique=True)),
-                ('token_hint', models.CharField(max_length=12)),
-                ('revoked_at', models.DateTimeField(blank=True, null=True)),
-                ('last_seen_at', models.DateTimeField(blank=True, null=True)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(max_length=120, unique=True)),
+                ("scopes", models.JSONField(default=list)),
+                ("token_hash", models.CharField(max_length=64, unique=True)),
+                ("token_hint", models.CharField(max_length=12)),
+                ("revoked_at", models.DateTimeField(blank=True, null=True)),
+                ("last_seen_at", models.DateTimeField(blank=True, null=True)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
             ],
             options={
-                'ordering': ('name',),
+                "ordering": ("name",),
             },
         ),
         migrations.CreateModel(
-            name='ArtifactContent',
+            name="ArtifactContent",
             fields=[
-                ('sha256', models.CharField(max_length=64, primary_key=True, serialize=False)),
-                ('size_bytes', models.PositiveBigIntegerField()),
-                ('data', models.BinaryField()),
+                ("sha256", models.CharField(max_length=64, primary_key=True, serialize=False)),
+                ("size_bytes", models.PositiveBigIntegerField()),
+                ("data", models.BinaryField()),
             ],
         ),
         migrations.CreateModel(
-            name='AuditEvent',
+            name="AuditEvent",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('kind', models.CharField(max_length=60)),
-                ('actor', models.CharField(max_length=140)),
-                ('subject', models.CharField(max_length=80)),
-                ('before', models.JSONField(blank=True, null=True)),
-                ('after', models.JSONField(blank=True, null=True)),
-                ('why', models.TextField(blank=True, default='')),
-                ('request_id', models.CharField(blank=True, default='', max_length=64)),
-                ('at', models.DateTimeField(default=django.utils.timezone.now)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("kind", models.CharField(max_length=60)),
+                ("actor", models.CharField(max_length=140)),
+                ("subject", models.CharField(max_length=80)),
+                ("before", models.JSONField(blank=True, null=True)),
+                ("after", models.JSONField(blank=True, null=True)),
+                ("why", models.TextField(blank=True, default="")),
+                ("request_id", models.CharField(blank=True, default="", max_length=64)),
+                ("at", models.DateTimeField(default=django.utils.timezone.now)),
             ],
             options={
-                'ordering': ('pk',),
+                "ordering": ("pk",),
             },
         ),
         migrations.CreateModel(
-            name='Blueprint',
+            name="Blueprint",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('number', models.PositiveIntegerField()),
-                ('canonical', models.TextField()),
-                ('sha256', models.CharField(max_length=64)),
-                ('suggestions', models.JSONField(blank=True, default=list)),
-                ('locked_at', models.DateTimeField(auto_now_add=True)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("number", models.PositiveIntegerField()),
+                ("canonical", models.TextField()),
+                ("sha256", models.CharField(max_length=64)),
+                ("suggestions", models.JSONField(blank=True, default=list)),
+                ("locked_at", models.DateTimeField(auto_now_add=True)),
             ],
             options={
-                'ordering': ('pk',),
+                "ordering": ("pk",),
             },
         ),
         migrations.CreateModel(
-            name='Canary',
+            name="Canary",
             fields=[
-                ('name', models.CharField(max_length=40, primary_key=True, serialize=False)),
-                ('sent_at', models.DateTimeField(blank=True, null=True)),
-                ('answered_at', models.DateTimeField(blank=True, null=True)),
+                ("name", models.CharField(max_length=40, primary_key=True, serialize=False)),
+                ("sent_at", models.DateTimeField(blank=True, null=True)),
+                ("answered_at", models.DateTimeField(blank=True, null=True)),
             ],
         ),
         migrations.CreateModel(
-            name='Artifact',
+            name="Artifact",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=1000)),
-                ('type', models.CharField(default='other', max_length=20)),
-                ('version', models.PositiveIntegerField(default=1)),
-                ('size_bytes', models.PositiveBigIntegerField()),
-                ('exception_note', models.TextField(blank=True, default='')),
-                ('locked_at', models.DateTimeField(auto_now_add=True)),
-                ('content', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='orchestration.artifactcontent')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(max_length=1000)),
+                ("type", models.CharField(default="other", max_length=20)),
+                ("version", models.PositiveIntegerField(default=1)),
+                ("size_bytes", models.PositiveBigIntegerField()),
+                ("exception_note", models.TextField(blank=True, default="")),
+                ("locked_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "content",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="orchestration.artifactcontent",
+                    ),
+                ),
             ],
             options={
-                'ordering': ('pk',),
+                "ordering": ("pk",),
             },
         ),
         migrations.CreateModel(
-            name='AuditSeal',
+            name="AuditSeal",
             fields=[
-                ('position', models.BigIntegerField(primary_key=True, serialize=False)),
-                ('previous_hash', models.CharField(max_length=64, unique=True)),
-                ('hash', models.CharField(max_length=64, unique=True)),
-                ('sealed_at', models.DateTimeField(default=django.utils.timezone.now)),
-                ('event', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='seal', to='orchestration.auditevent')),
+                ("position", models.BigIntegerField(primary_key=True, serialize=False)),
+                ("previous_hash", models.CharField(max_length=64, unique=True)),
+                ("hash", models.CharField(max_length=64, unique=True)),
+                ("sealed_at", models.DateTimeField(default=django.utils.timezone.now)),
+                (
+                    "event",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="seal",
+                        to="orchestration.auditevent",
+                    ),
+                ),
             ],
             options={
-                'ordering': ('position',),
+                "ordering": ("position",),
             },
         ),
         migrations.CreateModel(
-            name='Defect',
+            name="Defect",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('severity', models.CharField(choices=[('critical', 'critical'), ('high', 'high'), ('medium', 'medium'), ('low', 'low')], max_length=10)),
-                ('category', models.CharField(default='defect', max_length=12)),
-                ('status', models.CharField(choices=[('open', 'open'), ('awaiting_sir', 'awaiting_sir'), ('fix_approved', 'fix_approved'), ('fixing', 'fixing'), ('fixed', 'fixed'), ('verified', 'verified'), ('accepted_as_is', 'accepted_as_is'), ('reproposing', 'reproposing'), ('rejected', 'rejected'), ('void', 'void')], default='open', max_length=20)),
-                ('title', models.CharField(max_length=300)),
-                ('description', models.TextField(blank=True, default='')),
-                ('evidence', models.JSONField(blank=True, default=dict)),
-                ('proposed_fix', models.JSONField(blank=True, null=True)),
-                ('source_key', models.CharField(blank=True, default='', max_length=64)),
-                ('fix_round', models.PositiveIntegerField(default=0)),
-                ('rounds', models.JSONField(blank=True, default=list)),
-                ('impact', models.JSONField(blank=True, default=list)),
-                ('guidance', models.TextField(blank=True, default='')),
-                ('raised_by', models.CharField(max_length=140)),
-                ('version', models.PositiveIntegerField(default=1)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('updated_at', models.DateTimeField(auto_now=True)),
-                ('artifact', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='defects', to='orchestration.artifact')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "severity",
+                    models.CharField(
+                        choices=[
+                            ("critical", "critical"),
+                            ("high", "high"),
+                            ("medium", "medium"),
+                            ("low", "low"),
+                        ],
+                        max_length=10,
+                    ),
+                ),
+                ("category", models.CharField(default="defect", max_length=12)),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[
+                            ("open", "open"),
+                            ("awaiting_sir", "awaiting_sir"),
+                            ("fix_approved", "fix_approved"),
+                            ("fixing", "fixing"),
+                            ("fixed", "fixed"),
+                            ("verified", "verified"),
+                            ("accepted_as_is", "accepted_as_is"),
+                            ("reproposing", "reproposing"),
+                            ("rejected", "rejected"),
+                            ("void", "void"),
+                        ],
+                        default="open",
+                        max_length=20,
+                    ),
+                ),
+                ("title", models.CharField(max_length=300)),
+                ("description", models.TextField(blank=True, default="")),
+                ("evidence", models.JSONField(blank=True, default=dict)),
+                ("proposed_fix", models.JSONField(blank=True, null=True)),
+                ("source_key", models.CharField(blank=True, default="", max_length=64)),
+                ("fix_round", models.PositiveIntegerField(default=0)),
+                ("rounds", models.JSONField(blank=True, default=list)),
+                ("impact", models.JSONField(blank=True, default=list)),
+                ("guidance", models.TextField(blank=True, default="")),
+                ("raised_by", models.CharField(max_length=140)),
+                ("version", models.PositiveIntegerField(default=1)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("updated_at", models.DateTimeField(auto_now=True)),
+                (
+                    "artifact",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="defects",
+                        to="orchestration.artifact",
+                    ),
+                ),
             ],
             options={
-                'ordering': ('pk',),
+                "ordering": ("pk",),
             },
         ),
         migrations.CreateModel(
-            name='Assignment',
+            name="Assignment",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('seat', models.CharField(choices=[('scorer', 'scorer'), ('planner', 'planner'), ('auditor', 'auditor'), ('executor', 'executor'), ('qa', 'qa'), ('fixer', 'fixer'), ('cross_verifier', 'cross_verifier'), ('validator', 'validator')], max_length=20)),
-                ('backend', models.CharField(max_length=20)),
-                ('status', models.CharField(choices=[('queued', 'queued'), ('leased', 'leased'), ('done', 'done'), ('failed', 'failed'), ('expired', 'expired'), ('cancelled', 'cancelled')], default='queued', max_length=20)),
-                ('attempt', models.PositiveIntegerField(default=1)),
-                ('token', models.PositiveIntegerField(default=0)),
-                ('lease_token', models.CharField(blank=True, default='', max_length=64)),
-                ('lease_expires_at', models.DateTimeField(blank=True, null=True)),
-                ('lease_remaining_seconds', models.FloatField(blank=True, null=True)),
-                ('is_clock_stopped', models.BooleanField(default=False)),
-                ('has_progress', models.BooleanField(default=False)),
-                ('worker', models.CharField(blank=True, default='', max_length=120)),
-                ('process_group', models.CharField(blank=True, default='', max_length=120)),
-                ('transient_count', models.PositiveIntegerField(default=0)),
-                ('not_before', models.DateTimeField(blank=True, null=True)),
-                ('deadline', models.DateTimeField(blank=True, null=True)),
-                ('input', models.JSONField(blank=True, default=dict)),
-                ('prompt', models.TextField(blank=True, default='')),
-                ('hints', models.JSONField(blank=True, default=dict)),
-                ('limits', models.JSONField(blank=True, default=dict)),
-                ('usage', models.JSONField(blank=True, default=dict)),
-                ('result', models.JSONField(blank=True, null=True)),
-                ('error', models.TextField(blank=True, default='')),
-                ('queued_at', models.DateTimeField(auto_now_add=True)),
-                ('leased_at', models.DateTimeField(blank=True, null=True)),
-                ('finished_at', models.DateTimeField(blank=True, null=True)),
-                ('agent', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='assignments', to='orchestration.agent')),
-                ('defect', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='assignments', to='orchestration.defect')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "seat",
+                    models.CharField(
+                        choices=[
+                            ("scorer", "scorer"),
+                            ("planner", "planner"),
+                            ("auditor", "auditor"),
+                            ("executor", "executor"),
+                            ("qa", "qa"),
+                            ("fixer", "fixer"),
+                            ("cross_verifier", "cross_verifier"),
+                            ("validator", "validator"),
+                        ],
+                        max_length=20,
+                    ),
+                ),
+                ("backend", models.CharField(max_length=20)),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[
+                            ("queued", "queued"),
+                            ("leased", "leased"),
+                            ("done", "done"),
+                            ("failed", "failed"),
+                            ("expired", "expired"),
+                            ("cancelled", "cancelled"),
+                        ],
+                        default="queued",
+                        max_length=20,
+                    ),
+                ),
+                ("attempt", models.PositiveIntegerField(default=1)),
+                ("token", models.PositiveIntegerField(default=0)),
+                ("lease_token", models.CharField(blank=True, default="", max_length=64)),
+                ("lease_expires_at", models.DateTimeField(blank=True, null=True)),
+                ("lease_remaining_seconds", models.FloatField(blank=True, null=True)),
+                ("is_clock_stopped", models.BooleanField(default=False)),
+                ("has_progress", models.BooleanField(default=False)),
+                ("worker", models.CharField(blank=True, default="", max_length=120)),
+                ("process_group", models.CharField(blank=True, default="", max_length=120)),
+                ("transient_count", models.PositiveIntegerField(default=0)),
+                ("not_before", models.DateTimeField(blank=True, null=True)),
+                ("deadline", models.DateTimeField(blank=True, null=True)),
+                ("input", models.JSONField(blank=True, default=dict)),
+                ("prompt", models.TextField(blank=True, default="")),
+                ("hints", models.JSONField(blank=True, default=dict)),
+                ("limits", models.JSONField(blank=True, default=dict)),
+                ("usage", models.JSONField(blank=True, default=dict)),
+                ("result", models.JSONField(blank=True, null=True)),
+                ("error", models.TextField(blank=True, default="")),
+                ("queued_at", models.DateTimeField(auto_now_add=True)),
+                ("leased_at", models.DateTimeField(blank=True, null=True)),
+                ("finished_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "agent",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="assignments",
+                        to="orchestration.agent",
+                    ),
+                ),
+                (
+                    "defect",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="assignments",
+                        to="orchestration.defect",
+                    ),
+                ),
             ],
             options={
-                'ordering': ('pk',),
+                "ordering": ("pk",),
             },
         ),
         migrations.CreateModel(
-            name='Deviation',
+            name="Deviation",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('change', models.CharField(choices=[('added', 'added'), ('skipped', 'skipped'), ('changed', 'changed')], max_length=10)),
-                ('step_key', models.CharField(blank=True, default='', max_length=100)),
-                ('new_step', models.JSONField(blank=True, null=True)),
-                ('reason', models.TextField()),
-                ('actor', models.CharField(max_length=140)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('blueprint', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='deviations', to='orchestration.blueprint')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "change",
+                    models.CharField(
+                        choices=[
+                            ("added", "added"),
+                            ("skipped", "skipped"),
+                            ("changed", "changed"),
+                        ],
+                        max_length=10,
+                    ),
+                ),
+                ("step_key", models.CharField(blank=True, default="", max_length=100)),
+                ("new_step", models.JSONField(blank=True, null=True)),
+                ("reason", models.TextField()),
+                ("actor", models.CharField(max_length=140)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "blueprint",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="deviations",
+                        to="orchestration.blueprint",
+                    ),
+                ),
             ],
             options={
-                'ordering': ('pk',),
+                "ordering": ("pk",),
             },
         ),
         migrations.CreateModel(
-            name='HumanToken',
+            name="HumanToken",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('token_hash', models.CharField(max_length=64, unique=True)),
-                ('token_hint', models.CharField(max_length=12)),
-                ('can_decide', models.BooleanField(default=False)),
-                ('revoked_at', models.DateTimeField(blank=True, null=True)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='tokens', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("token_hash", models.CharField(max_length=64, unique=True)),
+                ("token_hint", models.CharField(max_length=12)),
+                ("can_decide", models.BooleanField(default=False)),
+                ("revoked_at", models.DateTimeField(blank=True, null=True)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="tokens",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'ordering': ('pk',),
+                "ordering": ("pk",),
             },
         ),
         migrations.CreateModel(
-            name='IdempotencyRecord',
+            name="IdempotencyRecord",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('actor', models.CharField(max_length=140)),
-                ('key', models.CharField(max_length=200)),
-                ('request_digest', models.CharField(max_length=64)),
-                ('status', models.PositiveSmallIntegerField(blank=True, null=True)),
-                ('body', models.TextField(blank=True, default='')),
-                ('created_at', models.DateTimeField(auto_now_add=True, db_index=True)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("actor", models.CharField(max_length=140)),
+                ("key", models.CharField(max_length=200)),
+                ("request_digest", models.CharField(max_length=64)),
+                ("status", models.PositiveSmallIntegerField(blank=True, null=True)),
+                ("body", models.TextField(blank=True, default="")),
+                ("created_at", models.DateTimeField(auto_now_add=True, db_index=True)),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('actor', 'key'), name='idempotency_key_unique')],
+                "constraints": [
+                    models.UniqueConstraint(fields=("actor", "key"), name="idempotency_key_unique")
+                ],
             },
         ),
         migrations.CreateModel(
-            name='Output',
+            name="Output",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('attempt', models.PositiveIntegerField(default=1)),
-                ('version', models.PositiveIntegerField(default=1)),
-                ('type', models.CharField(choices=[('code', 'code'), ('document', 'document'), ('data', 'data'), ('config', 'config'), ('other', 'other')], default='other', max_length=20)),
-                ('title', models.CharField(max_length=300)),
-                ('summary', models.TextField(blank=True, default='')),
-                ('content', models.TextField(blank=True, default='')),
-                ('path', models.CharField(blank=True, default='', max_length=1000)),
-                ('sha256', models.CharField(blank=True, default='', max_length=64)),
-                ('size_bytes', models.PositiveBigIntegerField(default=0)),
-                ('assertions', models.JSONField(blank=True, default=list)),
-                ('marks', models.JSONField(blank=True, default=list)),
-                ('change_note', models.TextField(blank=True, default='')),
-                ('is_orphan', models.BooleanField(default=False)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('assignment', models.ForeignKey(blank=True, db_index=False, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='outputs', to='orchestration.assignment')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("attempt", models.PositiveIntegerField(default=1)),
+                ("version", models.PositiveIntegerField(default=1)),
+                (
+                    "type",
+                    models.CharField(
+                        choices=[
+                            ("code", "code"),
+                            ("document", "document"),
+                            ("data", "data"),
+                            ("config", "config"),
+                            ("other", "other"),
+                        ],
+                        default="other",
+                        max_length=20,
+                    ),
+                ),
+                ("title", models.CharField(max_length=300)),
+                ("summary", models.TextField(blank=True, default="")),
+                ("content", models.TextField(blank=True, default="")),
+                ("path", models.CharField(blank=True, default="", max_length=1000)),
+                ("sha256", models.CharField(blank=True, default="", max_length=64)),
+                ("size_bytes", models.PositiveBigIntegerField(default=0)),
+                ("assertions", models.JSONField(blank=True, default=list)),
+                ("marks", models.JSONField(blank=True, default=list)),
+                ("change_note", models.TextField(blank=True, default="")),
+                ("is_orphan", models.BooleanField(default=False)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "assignment",
+                    models.ForeignKey(
+                        blank=True,
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="outputs",
+                        to="orchestration.assignment",
+                    ),
+                ),
             ],
             options={
-                'ordering': ('pk',),
-            },
-        ),
-        migrations.AddField(
-            model_name='artifact',
-            name='output',
-            field=models.ForeignKey(blank=True, db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='artifacts', to='orchestration.output'),
-        ),
-        migrations.CreateModel(
-            name='Plan',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('attempt', models.PositiveIntegerField(default=1)),
-                ('revision', models.PositiveIntegerField(default=1)),
-                ('status', models.CharField(choices=[('draft', 'draft'), ('auditing', 'auditing'), ('approved', 'approved'), ('needs_revision', 'needs_revision'), ('rejected', 'rejected')], default='draft', max_length=20)),
-                ('is_light', models.BooleanField(default=False)),
-                ('is_override', models.BooleanField(default=False)),
-                ('is_trusted', models.BooleanField(default=False)),
-                ('backend', models.CharField(max_length=20)),
-                ('body', models.JSONField(default=dict)),
-                ('digest', models.CharField(blank=True, default='', max_length=64)),
-                ('faults', models.JSONField(blank=True, default=list)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('agent', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, to='orchestration.agent')),
-            ],
-            options={
-                'ordering': ('pk',),
-            },
-        ),
-        migrations.AddField(
-            model_name='blueprint',
-            name='plan',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='blueprints', to='orchestration.plan'),
-        ),
-        migrations.CreateModel(
-            name='AuditReport',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('verdict', models.CharField(choices=[('APPROVED', 'APPROVED'), ('APPROVED_WITH_SUGGESTIONS', 'APPROVED_WITH_SUGGESTIONS'), ('NEEDS_REVISION', 'NEEDS_REVISION'), ('REJECTED', 'REJECTED')], max_length=30)),
-                ('checks', models.JSONField(default=list)),
-                ('suggestions', models.JSONField(blank=True, default=list)),
-                ('backend', models.CharField(max_length=20)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('agent', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, to='orchestration.agent')),
-                ('plan', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='audits', to='orchestration.plan')),
-            ],
-            options={
-                'ordering': ('pk',),
-            },
-        ),
-        migrations.AddField(
-            model_name='assignment',
-            name='plan',
-            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='assignments', to='orchestration.plan'),
-        ),
-        migrations.CreateModel(
-            name='Project',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('slug', models.SlugField(max_length=60, unique=True)),
-                ('name', models.CharField(max_length=200)),
-                ('description', models.TextField(blank=True, default='')),
-                ('status', models.CharField(choices=[('active', 'active'), ('suspended', 'suspended'), ('safe_stop', 'safe_stop'), ('completed', 'completed'), ('archived', 'archived')], default='active', max_length=20)),
-                ('status_reason', models.CharField(blank=True, default='', max_length=200)),
-                ('is_paused_by_sir', models.BooleanField(default=False)),
-                ('key_prefix', models.CharField(max_length=12)),
-                ('task_sequence', models.PositiveIntegerField(default=0)),
-                ('policy_json', models.TextField(default='{}')),
-                ('policy_version', models.PositiveIntegerField(default=1)),
-                ('workspace', models.CharField(blank=True, default='', max_length=1000)),
-                ('language', models.CharField(default='en', max_length=10)),
-                ('version', models.PositiveIntegerField(default=1)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('updated_at', models.DateTimeField(auto_now=True)),
-            ],
-            options={
-                'ordering': ('pk',),
-                'constraints': [models.CheckConstraint(condition=models.Q(('status__in', ['active', 'suspended', 'safe_stop', 'completed', 'archived'])), name='project_status_known')],
-            },
-        ),
-        migrations.AddField(
-            model_name='auditevent',
-            name='project',
-            field=models.ForeignKey(blank=True, db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='events', to='orchestration.project'),
-        ),
-        migrations.AddField(
-            model_name='assignment',
-            name='project',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='assignments', to='orchestration.project'),
-        ),
-        migrations.AddField(
-            model_name='artifact',
-            name='project',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='artifacts', to='orchestration.project'),
-        ),
-        migrations.AddField(
-            model_name='agent',
-            name='projects',
-            field=models.ManyToManyField(blank=True, related_name='agents', to='orchestration.project'),
-        ),
-        migrations.CreateModel(
-            name='QAReview',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('attempt', models.PositiveIntegerField(default=1)),
-                ('fix_round', models.PositiveIntegerField(default=0)),
-                ('verdict', models.CharField(choices=[('pass', 'pass'), ('fail', 'fail')], max_length=4)),
-                ('backend', models.CharField(max_length=20)),
-                ('artifact_digests', models.JSONField(blank=True, default=list)),
-                ('low_defects', models.CharField(blank=True, default='', max_length=6)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('agent', models.ForeignKey(blank=True, db_index=False, null=True, on_delete=django.db.models.deletion.SET_NULL, to='orchestration.agent')),
-            ],
-            options={
-                'ordering': ('pk',),
-            },
-        ),
-        migrations.AddField(
-            model_name='defect',
-            name='review',
-            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='defects', to='orchestration.qareview'),
-        ),
-        migrations.CreateModel(
-            name='Task',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('number', models.PositiveIntegerField()),
-                ('external_key', models.CharField(blank=True, default='', max_length=200)),
-                ('kind', models.CharField(choices=[('task', 'task'), ('message', 'message')], default='task', max_length=20)),
-                ('title', models.CharField(max_length=300)),
-                ('description', models.TextField(blank=True, default='')),
-                ('specification', models.TextField(blank=True, default='')),
-                ('spec_id', models.CharField(blank=True, default='', max_length=200)),
-                ('step_key', models.CharField(blank=True, default='', max_length=100)),
-                ('definition_hash', models.CharField(blank=True, default='', max_length=64)),
-                ('phase', models.PositiveIntegerField(default=1)),
-                ('depth', models.PositiveSmallIntegerField(default=0)),
-                ('rank', models.IntegerField(default=0)),
-                ('status', models.CharField(choices=[('pending', 'pending'), ('claimed', 'claimed'), ('working', 'working'), ('review', 'review'), ('blocked', 'blocked'), ('waiting_human', 'waiting_human'), ('done', 'done'), ('failed', 'failed'), ('fatal', 'fatal'), ('cancelled', 'cancelled')], default='pending', max_length=20)),
-                ('status_detail', models.TextField(blank=True, default='')),
-                ('cancel_reason', models.CharField(blank=True, default='', max_length=60)),
-                ('asked_from', models.CharField(blank=True, choices=[('pending', 'pending'), ('claimed', 'claimed'), ('working', 'working'), ('review', 'review'), ('blocked', 'blocked'), ('waiting_human', 'waiting_human'), ('done', 'done'), ('failed', 'failed'), ('fatal', 'fatal'), ('cancelled', 'cancelled')], default='', max_length=20)),
-                ('is_superseded', models.BooleanField(default=False)),
-                ('last_outcome', models.CharField(blank=True, default='', max_length=300)),
-                ('route', models.CharField(blank=True, choices=[('direct', 'direct'), ('light_plan', 'light_plan'), ('three_step', 'three_step'), ('workflow', 'workflow')], default='', max_length=20)),
-                ('complexity', models.CharField(blank=True, choices=[('low', 'low'), ('medium', 'medium'), ('high', 'high')], default='', max_length=20)),
-                ('risk_level', models.CharField(blank=True, choices=[('low', 'low'), ('medium', 'medium'), ('high', 'high'), ('critical', 'critical')], default='', max_length=20)),
-                ('score', models.PositiveSmallIntegerField(blank=True, null=True)),
-                ('is_assessed', models.BooleanField(default=False)),
-                ('is_planned', models.BooleanField(default=False)),
-                ('is_ending', models.BooleanField(default=False)),
-                ('is_replanning', models.BooleanField(default=False)),
-                ('is_self_initiated', models.BooleanField(default=False)),
-                ('role', models.CharField(blank=True, default='', max_length=40)),
-                ('scope', models.JSONField(blank=True, default=list)),
-                ('facts', models.JSONField(blank=True, default=list)),
-                ('constraints', models.JSONField(blank=True, default=list)),
-                ('expected_artifacts', models.JSONField(blank=True, default=list)),
-                ('verify', models.JSONField(blank=True, default=list)),
-                ('run', models.JSONField(blank=True, default=list)),
-                ('on_failure', models.JSONField(blank=True, null=True)),
-                ('writes', models.JSONField(blank=True, default=list)),
-                ('risks', models.JSONField(blank=True, default=list)),
-                ('resources', models.JSONField(blank=True, default=list)),
-                ('is_irreversible', models.BooleanField(default=False)),
-                ('is_delegated', models.BooleanField(default=True)),
-                ('estimate_minutes', models.FloatField(blank=True, null=True)),
-                ('open_phase', models.PositiveIntegerField(default=1)),
-                ('remaining_dependencies', models.PositiveIntegerField(default=0)),
-                ('is_awaiting_commands', models.BooleanField(default=False)),
-                ('attempt', models.PositiveIntegerField(default=1)),
-                ('tries', models.PositiveIntegerField(default=0)),
-                ('failure_count', models.PositiveIntegerField(default=0)),
-                ('fix_round', models.PositiveIntegerField(default=0)),
-                ('revisions_used', models.PositiveIntegerField(default=0)),
-                ('estimated_steps', models.PositiveIntegerField(blank=True, null=True)),
-                ('actual_steps', models.PositiveIntegerField(default=0)),
-                ('unexpected_blockers', models.PositiveIntegerField(default=0)),
-                ('reported_domains', models.JSONField(blank=True, default=list)),
-                ('is_uncertain', models.BooleanField(default=False)),
-                ('approved_digests', models.JSONField(blank=True, default=list)),
-                ('failure_context', models.JSONField(blank=True, default=list)),
-                ('deadline', models.DateTimeField(blank=True, null=True)),
-                ('version', models.PositiveIntegerField(default=1)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('updated_at', models.DateTimeField(auto_now=True)),
-                ('assignee', models.ForeignKey(blank=True, db_index=False, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='tasks', to='orchestration.agent')),
-                ('blocked_by', models.ManyToManyField(blank=True, related_name='blocks', to='orchestration.task')),
-                ('blueprint', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='steps', to='orchestration.blueprint')),
-                ('parent', models.ForeignKey(blank=True, db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='children', to='orchestration.task')),
-                ('project', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='tasks', to='orchestration.project')),
-                ('root', models.ForeignKey(blank=True, db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='descendants', to='orchestration.task')),
-            ],
-            options={
-                'ordering': ('pk',),
-            },
-        ),
-        migrations.AddField(
-            model_name='qareview',
-            name='task',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='reviews', to='orchestration.task'),
-        ),
-        migrations.AddField(
-            model_name='plan',
-            name='task',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='plans', to='orchestration.task'),
-        ),
-        migrations.AddField(
-            model_name='output',
-            name='task',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='outputs', to='orchestration.task'),
-        ),
-        migrations.CreateModel(
-            name='LogChunk',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('source', models.CharField(max_length=120)),
-                ('text', models.TextField()),
-                ('at', models.DateTimeField(auto_now_add=True)),
-                ('assignment', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='log_chunks', to='orchestration.assignment')),
-                ('project', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='log_chunks', to='orchestration.project')),
-                ('task', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='log_chunks', to='orchestration.task')),
-            ],
-            options={
-                'ordering': ('pk',),
+                "ordering": ("pk",),
             },
         ),
         migrations.AddField(
-            model_name='defect',
-            name='task',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='defects', to='orchestration.task'),
+            model_name="artifact",
+            name="output",
+            field=models.ForeignKey(
+                blank=True,
+                db_index=False,
+                null=True,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="artifacts",
+                to="orchestration.output",
+            ),
         ),
         migrations.CreateModel(
-            name='Decision',
+            name="Plan",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('kind', models.CharField(choices=[('medium_defect', 'medium_defect'), ('waiting_human', 'waiting_human'), ('max_retries', 'max_retries'), ('plan_rejected', 'plan_rejected'), ('clarification', 'clarification'), ('command_approval', 'command_approval'), ('budget_exceeded', 'budget_exceeded'), ('final_review', 'final_review'), ('safe_stop', 'safe_stop'), ('high_notice', 'high_notice')], max_length=20)),
-                ('priority', models.PositiveSmallIntegerField()),
-                ('is_p0', models.BooleanField(default=False)),
-                ('status', models.CharField(choices=[('open', 'open'), ('decided', 'decided'), ('expired', 'expired'), ('withdrawn', 'withdrawn')], default='open', max_length=20)),
-                ('version', models.PositiveIntegerField(default=1)),
-                ('digest', models.CharField(max_length=64)),
-                ('title', models.CharField(max_length=300)),
-                ('question', models.TextField()),
-                ('content', models.JSONField(default=dict)),
-                ('options', models.JSONField(default=list)),
-                ('evidence', models.JSONField(blank=True, default=list)),
-                ('deadline', models.DateTimeField(blank=True, null=True)),
-                ('on_expiry', models.JSONField(blank=True, null=True)),
-                ('verdict', models.CharField(blank=True, default='', max_length=30)),
-                ('reason', models.TextField(blank=True, default='')),
-                ('payload', models.JSONField(blank=True, default=dict)),
-                ('decided_by_policy', models.CharField(blank=True, default='', max_length=80)),
-                ('decided_at', models.DateTimeField(blank=True, null=True)),
-                ('closed_reason', models.CharField(blank=True, default='', max_length=80)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('decided_by', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='decisions', to=settings.AUTH_USER_MODEL)),
-                ('defect', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='decisions', to='orchestration.defect')),
-                ('plan', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='decisions', to='orchestration.plan')),
-                ('project', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='decisions', to='orchestration.project')),
-                ('task', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='decisions', to='orchestration.task')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("attempt", models.PositiveIntegerField(default=1)),
+                ("revision", models.PositiveIntegerField(default=1)),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[
+                            ("draft", "draft"),
+                            ("auditing", "auditing"),
+                            ("approved", "approved"),
+                            ("needs_revision", "needs_revision"),
+                            ("rejected", "rejected"),
+                        ],
+                        default="draft",
+                        max_length=20,
+                    ),
+                ),
+                ("is_light", models.BooleanField(default=False)),
+                ("is_override", models.BooleanField(default=False)),
+                ("is_trusted", models.BooleanField(default=False)),
+                ("backend", models.CharField(max_length=20)),
+                ("body", models.JSONField(default=dict)),
+                ("digest", models.CharField(blank=True, default="", max_length=64)),
+                ("faults", models.JSONField(blank=True, default=list)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "agent",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        to="orchestration.agent",
+                    ),
+                ),
             ],
             options={
-                'ordering': ('pk',),
-            },
-        ),
-        migrations.CreateModel(
-            name='Comment',
-            fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('comment_type', models.CharField(choices=[('general', 'general'), ('handoff', 'handoff'), ('observation', 'observation'), ('review', 'review')], default='general', max_length=20)),
-                ('body', models.TextField()),
-                ('author', models.CharField(max_length=120)),
-                ('attempt', models.PositiveIntegerField(default=1)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('agent', models.ForeignKey(blank=True, db_index=False, null=True, on_delete=django.db.models.deletion.SET_NULL, to='orchestration.agent')),
-                ('assignment', models.ForeignKey(blank=True, db_index=False, null=True, on_delete=django.db.models.deletion.SET_NULL, to='orchestration.assignment')),
-                ('task', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='comments', to='orchestration.task')),
-            ],
-            options={
-                'ordering': ('pk',),
+                "ordering": ("pk",),
             },
         ),
         migrations.AddField(
-            model_name='blueprint',
-            name='task',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='blueprints', to='orchestration.task'),
-        ),
-        migrations.AddField(
-            model_name='auditevent',
-            name='task',
-            field=models.ForeignKey(blank=True, db_index=False, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='events', to='orchestration.task'),
-        ),
-        migrations.AddField(
-            model_name='assignment',
-            name='task',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='assignments', to='orchestration.task'),
+            model_name="blueprint",
+            name="plan",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="blueprints",
+                to="orchestration.plan",
+            ),
         ),
         migrations.CreateModel(
-            name='Assessment',
+            name="AuditReport",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('stage', models.CharField(choices=[('S0', 'S0'), ('S1', 'S1')], max_length=2)),
-                ('backend', models.CharField(default='rules', max_length=20)),
-                ('outcome', models.CharField(max_length=20)),
-                ('rule', models.CharField(blank=True, default='', max_length=80)),
-                ('trigger', models.CharField(blank=True, default='', max_length=60)),
-                ('signals', models.JSONField(blank=True, default=list)),
-                ('dimensions', models.JSONField(blank=True, default=dict)),
-                ('evidence', models.JSONField(blank=True, default=dict)),
-                ('total', models.PositiveSmallIntegerField(blank=True, null=True)),
-                ('rationale', models.TextField(blank=True, default='')),
-                ('elapsed_us', models.PositiveIntegerField(default=0)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('agent', models.ForeignKey(blank=True, db_index=False, null=True, on_delete=django.db.models.deletion.SET_NULL, to='orchestration.agent')),
-                ('task', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='assessments', to='orchestration.task')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "verdict",
+                    models.CharField(
+                        choices=[
+                            ("APPROVED", "APPROVED"),
+                            ("APPROVED_WITH_SUGGESTIONS", "APPROVED_WITH_SUGGESTIONS"),
+                            ("NEEDS_REVISION", "NEEDS_REVISION"),
+                            ("REJECTED", "REJECTED"),
+                        ],
+                        max_length=30,
+                    ),
+                ),
+                ("checks", models.JSONField(default=list)),
+                ("suggestions", models.JSONField(blank=True, default=list)),
+                ("backend", models.CharField(max_length=20)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "agent",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        to="orchestration.agent",
+                    ),
+                ),
+                (
+                    "plan",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="audits",
+                        to="orchestration.plan",
+                    ),
+                ),
             ],
             options={
-                'ordering': ('pk',),
+                "ordering": ("pk",),
+            },
+        ),
+        migrations.AddField(
+            model_name="assignment",
+            name="plan",
+            field=models.ForeignKey(
+                blank=True,
+                null=True,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="assignments",
+                to="orchestration.plan",
+            ),
+        ),
+        migrations.CreateModel(
+            name="Project",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("slug", models.SlugField(max_length=60, unique=True)),
+                ("name", models.CharField(max_length=200)),
+                ("description", models.TextField(blank=True, default="")),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[
+                            ("active", "active"),
+                            ("suspended", "suspended"),
+                            ("safe_stop", "safe_stop"),
+                            ("completed", "completed"),
+                            ("archived", "archived"),
+                        ],
+                        default="active",
+                        max_length=20,
+                    ),
+                ),
+                ("status_reason", models.CharField(blank=True, default="", max_length=200)),
+                ("is_paused_by_sir", models.BooleanField(default=False)),
+                ("key_prefix", models.CharField(max_length=12)),
+                ("task_sequence", models.PositiveIntegerField(default=0)),
+                ("policy_json", models.TextField(default="{}")),
+                ("policy_version", models.PositiveIntegerField(default=1)),
+                ("workspace", models.CharField(blank=True, default="", max_length=1000)),
+                ("language", models.CharField(default="en", max_length=10)),
+                ("version", models.PositiveIntegerField(default=1)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("updated_at", models.DateTimeField(auto_now=True)),
+            ],
+            options={
+                "ordering": ("pk",),
+                "constraints": [
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            (
+                                "status__in",
+                                ["active", "suspended", "safe_stop", "completed", "archived"],
+                            )
+                        ),
+                        name="project_status_known",
+                    )
+                ],
+            },
+        ),
+        migrations.AddField(
+            model_name="auditevent",
+            name="project",
+            field=models.ForeignKey(
+                blank=True,
+                db_index=False,
+                null=True,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="events",
+                to="orchestration.project",
+            ),
+        ),
+        migrations.AddField(
+            model_name="assignment",
+            name="project",
+            field=models.ForeignKey(
+                db_index=False,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="assignments",
+                to="orchestration.project",
+            ),
+        ),
+        migrations.AddField(
+            model_name="artifact",
+            name="project",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="artifacts",
+                to="orchestration.project",
+            ),
+        ),
+        migrations.AddField(
+            model_name="agent",
+            name="projects",
+            field=models.ManyToManyField(
+                blank=True, related_name="agents", to="orchestration.project"
+            ),
+        ),
+        migrations.CreateModel(
+            name="QAReview",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("attempt", models.PositiveIntegerField(default=1)),
+                ("fix_round", models.PositiveIntegerField(default=0)),
+                (
+                    "verdict",
+                    models.CharField(choices=[("pass", "pass"), ("fail", "fail")], max_length=4),
+                ),
+                ("backend", models.CharField(max_length=20)),
+                ("artifact_digests", models.JSONField(blank=True, default=list)),
+                ("low_defects", models.CharField(blank=True, default="", max_length=6)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "agent",
+                    models.ForeignKey(
+                        blank=True,
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        to="orchestration.agent",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ("pk",),
+            },
+        ),
+        migrations.AddField(
+            model_name="defect",
+            name="review",
+            field=models.ForeignKey(
+                blank=True,
+                null=True,
+                on_delete=django.db.models.deletion.SET_NULL,
+                related_name="defects",
+                to="orchestration.qareview",
+            ),
+        ),
+        migrations.CreateModel(
+            name="Task",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("number", models.PositiveIntegerField()),
+                ("external_key", models.CharField(blank=True, default="", max_length=200)),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[("task", "task"), ("message", "message")],
+                        default="task",
+                        max_length=20,
+                    ),
+                ),
+                ("title", models.CharField(max_length=300)),
+                ("description", models.TextField(blank=True, default="")),
+                ("specification", models.TextField(blank=True, default="")),
+                ("spec_id", models.CharField(blank=True, default="", max_length=200)),
+                ("step_key", models.CharField(blank=True, default="", max_length=100)),
+                ("definition_hash", models.CharField(blank=True, default="", max_length=64)),
+                ("phase", models.PositiveIntegerField(default=1)),
+                ("depth", models.PositiveSmallIntegerField(default=0)),
+                ("rank", models.IntegerField(default=0)),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[
+                            ("pending", "pending"),
+                            ("claimed", "claimed"),
+                            ("working", "working"),
+                            ("review", "review"),
+                            ("blocked", "blocked"),
+                            ("waiting_human", "waiting_human"),
+                            ("done", "done"),
+                            ("failed", "failed"),
+                            ("fatal", "fatal"),
+                            ("cancelled", "cancelled"),
+                        ],
+                        default="pending",
+                        max_length=20,
+                    ),
+                ),
+                ("status_detail", models.TextField(blank=True, default="")),
+                ("cancel_reason", models.CharField(blank=True, default="", max_length=60)),
+                (
+                    "asked_from",
+                    models.CharField(
+                        blank=True,
+                        choices=[
+                            ("pending", "pending"),
+                            ("claimed", "claimed"),
+                            ("working", "working"),
+                            ("review", "review"),
+                            ("blocked", "blocked"),
+                            ("waiting_human", "waiting_human"),
+                            ("done", "done"),
+                            ("failed", "failed"),
+                            ("fatal", "fatal"),
+                            ("cancelled", "cancelled"),
+                        ],
+                        default="",
+                        max_length=20,
+                    ),
+                ),
+                ("is_superseded", models.BooleanField(default=False)),
+                ("last_outcome", models.CharField(blank=True, default="", max_length=300)),
+                (
+                    "route",
+                    models.CharField(
+                        blank=True,
+                        choices=[
+                            ("direct", "direct"),
+                            ("light_plan", "light_plan"),
+                            ("three_step", "three_step"),
+                            ("workflow", "workflow"),
+                        ],
+                        default="",
+                        max_length=20,
+                    ),
+                ),
+                (
+                    "complexity",
+                    models.CharField(
+                        blank=True,
+                        choices=[("low", "low"), ("medium", "medium"), ("high", "high")],
+                        default="",
+                        max_length=20,
+                    ),
+                ),
+                (
+                    "risk_level",
+                    models.CharField(
+                        blank=True,
+                        choices=[
+                            ("low", "low"),
+                            ("medium", "medium"),
+                            ("high", "high"),
+                            ("critical", "critical"),
+                        ],
+                        default="",
+                        max_length=20,
+                    ),
+                ),
+                ("score", models.PositiveSmallIntegerField(blank=True, null=True)),
+                ("is_assessed", models.BooleanField(default=False)),
+                ("is_planned", models.BooleanField(default=False)),
+                ("is_ending", models.BooleanField(default=False)),
+                ("is_replanning", models.BooleanField(default=False)),
+                ("is_self_initiated", models.BooleanField(default=False)),
+                ("role", models.CharField(blank=True, default="", max_length=40)),
+                ("scope", models.JSONField(blank=True, default=list)),
+                ("facts", models.JSONField(blank=True, default=list)),
+                ("constraints", models.JSONField(blank=True, default=list)),
+                ("expected_artifacts", models.JSONField(blank=True, default=list)),
+                ("verify", models.JSONField(blank=True, default=list)),
+                ("run", models.JSONField(blank=True, default=list)),
+                ("on_failure", models.JSONField(blank=True, null=True)),
+                ("writes", models.JSONField(blank=True, default=list)),
+                ("risks", models.JSONField(blank=True, default=list)),
+                ("resources", models.JSONField(blank=True, default=list)),
+                ("is_irreversible", models.BooleanField(default=False)),
+                ("is_delegated", models.BooleanField(default=True)),
+                ("estimate_minutes", models.FloatField(blank=True, null=True)),
+                ("open_phase", models.PositiveIntegerField(default=1)),
+                ("remaining_dependencies", models.PositiveIntegerField(default=0)),
+                ("is_awaiting_commands", models.BooleanField(default=False)),
+                ("attempt", models.PositiveIntegerField(default=1)),
+                ("tries", models.PositiveIntegerField(default=0)),
+                ("failure_count", models.PositiveIntegerField(default=0)),
+                ("fix_round", models.PositiveIntegerField(default=0)),
+                ("revisions_used", models.PositiveIntegerField(default=0)),
+                ("estimated_steps", models.PositiveIntegerField(blank=True, null=True)),
+                ("actual_steps", models.PositiveIntegerField(default=0)),
+                ("unexpected_blockers", models.PositiveIntegerField(default=0)),
+                ("reported_domains", models.JSONField(blank=True, default=list)),
+                ("is_uncertain", models.BooleanField(default=False)),
+                ("approved_digests", models.JSONField(blank=True, default=list)),
+                ("failure_context", models.JSONField(blank=True, default=list)),
+                ("deadline", models.DateTimeField(blank=True, null=True)),
+                ("version", models.PositiveIntegerField(default=1)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("updated_at", models.DateTimeField(auto_now=True)),
+                (
+                    "assignee",
+                    models.ForeignKey(
+                        blank=True,
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="tasks",
+                        to="orchestration.agent",
+                    ),
+                ),
+                (
+                    "blocked_by",
+                    models.ManyToManyField(
+                        blank=True, related_name="blocks", to="orchestration.task"
+                    ),
+                ),
+                (
+                    "blueprint",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="steps",
+                        to="orchestration.blueprint",
+                    ),
+                ),
+                (
+                    "parent",
+                    models.ForeignKey(
+                        blank=True,
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="children",
+                        to="orchestration.task",
+                    ),
+                ),
+                (
+                    "project",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="tasks",
+                        to="orchestration.project",
+                    ),
+                ),
+                (
+                    "root",
+                    models.ForeignKey(
+                        blank=True,
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="descendants",
+                        to="orchestration.task",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ("pk",),
+            },
+        ),
+        migrations.AddField(
+            model_name="qareview",
+            name="task",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="reviews",
+                to="orchestration.task",
+            ),
+        ),
+        migrations.AddField(
+            model_name="plan",
+            name="task",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="plans",
+                to="orchestration.task",
+            ),
+        ),
+        migrations.AddField(
+            model_name="output",
+            name="task",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="outputs",
+                to="orchestration.task",
+            ),
+        ),
+        migrations.CreateModel(
+            name="LogChunk",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("source", models.CharField(max_length=120)),
+                ("text", models.TextField()),
+                ("at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "assignment",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="log_chunks",
+                        to="orchestration.assignment",
+                    ),
+                ),
+                (
+                    "project",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="log_chunks",
+                        to="orchestration.project",
+                    ),
+                ),
+                (
+                    "task",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="log_chunks",
+                        to="orchestration.task",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ("pk",),
+            },
+        ),
+        migrations.AddField(
+            model_name="defect",
+            name="task",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="defects",
+                to="orchestration.task",
+            ),
+        ),
+        migrations.CreateModel(
+            name="Decision",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[
+                            ("medium_defect", "medium_defect"),
+                            ("waiting_human", "waiting_human"),
+                            ("max_retries", "max_retries"),
+                            ("plan_rejected", "plan_rejected"),
+                            ("clarification", "clarification"),
+                            ("command_approval", "command_approval"),
+                            ("budget_exceeded", "budget_exceeded"),
+                            ("final_review", "final_review"),
+                            ("safe_stop", "safe_stop"),
+                            ("high_notice", "high_notice"),
+                        ],
+                        max_length=20,
+                    ),
+                ),
+                ("priority", models.PositiveSmallIntegerField()),
+                ("is_p0", models.BooleanField(default=False)),
+                (
+                    "status",
+                    models.CharField(
+                        choices=[
+                            ("open", "open"),
+                            ("decided", "decided"),
+                            ("expired", "expired"),
+                            ("withdrawn", "withdrawn"),
+                        ],
+                        default="open",
+                        max_length=20,
+                    ),
+                ),
+                ("version", models.PositiveIntegerField(default=1)),
+                ("digest", models.CharField(max_length=64)),
+                ("title", models.CharField(max_length=300)),
+                ("question", models.TextField()),
+                ("content", models.JSONField(default=dict)),
+                ("options", models.JSONField(default=list)),
+                ("evidence", models.JSONField(blank=True, default=list)),
+                ("deadline", models.DateTimeField(blank=True, null=True)),
+                ("on_expiry", models.JSONField(blank=True, null=True)),
+                ("verdict", models.CharField(blank=True, default="", max_length=30)),
+                ("reason", models.TextField(blank=True, default="")),
+                ("payload", models.JSONField(blank=True, default=dict)),
+                ("decided_by_policy", models.CharField(blank=True, default="", max_length=80)),
+                ("decided_at", models.DateTimeField(blank=True, null=True)),
+                ("closed_reason", models.CharField(blank=True, default="", max_length=80)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "decided_by",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="decisions",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "defect",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="decisions",
+                        to="orchestration.defect",
+                    ),
+                ),
+                (
+                    "plan",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="decisions",
+                        to="orchestration.plan",
+                    ),
+                ),
+                (
+                    "project",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="decisions",
+                        to="orchestration.project",
+                    ),
+                ),
+                (
+                    "task",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="decisions",
+                        to="orchestration.task",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ("pk",),
             },
         ),
         migrations.CreateModel(
-            name='ArtifactRead',
+            name="Comment",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('artifact', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='reads', to='orchestration.artifact')),
-                ('assignment', models.ForeignKey(blank=True, db_index=False, null=True, on_delete=django.db.models.deletion.SET_NULL, to='orchestration.assignment')),
-                ('task', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='artifact_reads', to='orchestration.task')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "comment_type",
+                    models.CharField(
+                        choices=[
+                            ("general", "general"),
+                            ("handoff", "handoff"),
+                            ("observation", "observation"),
+                            ("review", "review"),
+                        ],
+                        default="general",
+                        max_length=20,
+                    ),
+                ),
+                ("body", models.TextField()),
+                ("author", models.CharField(max_length=120)),
+                ("attempt", models.PositiveIntegerField(default=1)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "agent",
+                    models.ForeignKey(
+                        blank=True,
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        to="orchestration.agent",
+                    ),
+                ),
+                (
+                    "assignment",
+                    models.ForeignKey(
+                        blank=True,
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        to="orchestration.assignment",
+                    ),
+                ),
+                (
+                    "task",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="comments",
+                        to="orchestration.task",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ("pk",),
+            },
+        ),
+        migrations.AddField(
+            model_name="blueprint",
+            name="task",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="blueprints",
+                to="orchestration.task",
+            ),
+        ),
+        migrations.AddField(
+            model_name="auditevent",
+            name="task",
+            field=models.ForeignKey(
+                blank=True,
+                db_index=False,
+                null=True,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="events",
+                to="orchestration.task",
+            ),
+        ),
+        migrations.AddField(
+            model_name="assignment",
+            name="task",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="assignments",
+                to="orchestration.task",
+            ),
+        ),
+        migrations.CreateModel(
+            name="Assessment",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("stage", models.CharField(choices=[("S0", "S0"), ("S1", "S1")], max_length=2)),
+                ("backend", models.CharField(default="rules", max_length=20)),
+                ("outcome", models.CharField(max_length=20)),
+                ("rule", models.CharField(blank=True, default="", max_length=80)),
+                ("trigger", models.CharField(blank=True, default="", max_length=60)),
+                ("signals", models.JSONField(blank=True, default=list)),
+                ("dimensions", models.JSONField(blank=True, default=dict)),
+                ("evidence", models.JSONField(blank=True, default=dict)),
+                ("total", models.PositiveSmallIntegerField(blank=True, null=True)),
+                ("rationale", models.TextField(blank=True, default="")),
+                ("elapsed_us", models.PositiveIntegerField(default=0)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "agent",
+                    models.ForeignKey(
+                        blank=True,
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        to="orchestration.agent",
+                    ),
+                ),
+                (
+                    "task",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="assessments",
+                        to="orchestration.task",
+                    ),
+                ),
+            ],
+            options={
+                "ordering": ("pk",),
+            },
+        ),
+        migrations.CreateModel(
+            name="ArtifactRead",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "artifact",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="reads",
+                        to="orchestration.artifact",
+                    ),
+                ),
+                (
+                    "assignment",
+                    models.ForeignKey(
+                        blank=True,
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        to="orchestration.assignment",
+                    ),
+                ),
+                (
+                    "task",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="artifact_reads",
+                        to="orchestration.task",
+                    ),
+                ),
             ],
         ),
         migrations.AddField(
-            model_name='artifact',
-            name='task',
-            field=models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='artifacts', to='orchestration.task'),
+            model_name="artifact",
+            name="task",
+            field=models.ForeignKey(
+                db_index=False,
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="artifacts",
+                to="orchestration.task",
+            ),
         ),
         migrations.CreateModel(
-            name='TaskDependency',
+            name="TaskDependency",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('requires', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='dependents', to='orchestration.task')),
-                ('task', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='requirements', to='orchestration.task')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "requires",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="dependents",
+                        to="orchestration.task",
+                    ),
+                ),
+                (
+                    "task",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="requirements",
+                        to="orchestration.task",
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='ToolCall',
+            name="ToolCall",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('tool', models.CharField(max_length=120)),
-                ('command', models.TextField(blank=True, default='')),
-                ('exit_code', models.IntegerField(blank=True, null=True)),
-                ('outcome', models.CharField(choices=[('ok', 'ok'), ('failed', 'failed'), ('interrupted', 'interrupted')], max_length=12)),
-                ('output_tail', models.TextField(blank=True, default='')),
-                ('duration_ms', models.PositiveIntegerField(blank=True, null=True)),
-                ('source', models.CharField(choices=[('harness', 'harness'), ('agent', 'agent')], max_length=10)),
-                ('at', models.DateTimeField()),
-                ('assignment', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='tool_calls', to='orchestration.assignment')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("tool", models.CharField(max_length=120)),
+                ("command", models.TextField(blank=True, default="")),
+                ("exit_code", models.IntegerField(blank=True, null=True)),
+                (
+                    "outcome",
+                    models.CharField(
+                        choices=[
+                            ("ok", "ok"),
+                            ("failed", "failed"),
+                            ("interrupted", "interrupted"),
+                        ],
+                        max_length=12,
+                    ),
+                ),
+                ("output_tail", models.TextField(blank=True, default="")),
+                ("duration_ms", models.PositiveIntegerField(blank=True, null=True)),
+                (
+                    "source",
+                    models.CharField(
+                        choices=[("harness", "harness"), ("agent", "agent")], max_length=10
+                    ),
+                ),
+                ("at", models.DateTimeField()),
+                (
+                    "assignment",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="tool_calls",
+                        to="orchestration.assignment",
+                    ),
+                ),
             ],
             options={
-                'ordering': ('pk',),
+                "ordering": ("pk",),
             },
         ),
         migrations.CreateModel(
-            name='Verification',
+            name="Verification",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('attempt', models.PositiveIntegerField(default=1)),
-                ('fix_round', models.PositiveIntegerField(default=0)),
-                ('layer', models.CharField(max_length=10)),
-                ('name', models.CharField(blank=True, default='', max_length=300)),
-                ('outcome', models.CharField(choices=[('passed', 'passed'), ('failed', 'failed'), ('not_possible', 'not_possible')], max_length=14)),
-                ('grade', models.CharField(blank=True, default='', max_length=20)),
-                ('command', models.JSONField(blank=True, null=True)),
-                ('exit_code', models.IntegerField(blank=True, null=True)),
-                ('output_tail', models.TextField(blank=True, default='')),
-                ('duration_ms', models.PositiveIntegerField(blank=True, null=True)),
-                ('findings', models.JSONField(blank=True, default=list)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('output', models.ForeignKey(blank=True, db_index=False, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='verifications', to='orchestration.output')),
-                ('task', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='verifications', to='orchestration.task')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("attempt", models.PositiveIntegerField(default=1)),
+                ("fix_round", models.PositiveIntegerField(default=0)),
+                ("layer", models.CharField(max_length=10)),
+                ("name", models.CharField(blank=True, default="", max_length=300)),
+                (
+                    "outcome",
+                    models.CharField(
+                        choices=[
+                            ("passed", "passed"),
+                            ("failed", "failed"),
+                            ("not_possible", "not_possible"),
+                        ],
+                        max_length=14,
+                    ),
+                ),
+                ("grade", models.CharField(blank=True, default="", max_length=20)),
+                ("command", models.JSONField(blank=True, null=True)),
+                ("exit_code", models.IntegerField(blank=True, null=True)),
+                ("output_tail", models.TextField(blank=True, default="")),
+                ("duration_ms", models.PositiveIntegerField(blank=True, null=True)),
+                ("findings", models.JSONField(blank=True, default=list)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "output",
+                    models.ForeignKey(
+                        blank=True,
+                        db_index=False,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="verifications",
+                        to="orchestration.output",
+                    ),
+                ),
+                (
+                    "task",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="verifications",
+                        to="orchestration.task",
+                    ),
+                ),
             ],
             options={
-                'ordering': ('pk',),
+                "ordering": ("pk",),
             },
         ),
         migrations.CreateModel(
-            name='DecisionView',
+            name="DecisionView",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('seen_at', models.DateTimeField(blank=True, null=True)),
-                ('draft', models.TextField(blank=True, default='')),
-                ('updated_at', models.DateTimeField(auto_now=True)),
-                ('decision', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='views', to='orchestration.decision')),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("seen_at", models.DateTimeField(blank=True, null=True)),
+                ("draft", models.TextField(blank=True, default="")),
+                ("updated_at", models.DateTimeField(auto_now=True)),
+                (
+                    "decision",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="views",
+                        to="orchestration.decision",
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('decision', 'user'), name='decision_view_unique')],
+                "constraints": [
+                    models.UniqueConstraint(
+                        fields=("decision", "user"), name="decision_view_unique"
+                    )
+                ],
             },
         ),
         migrations.AddIndex(
-            model_name='task',
-            index=models.Index(fields=['parent', 'phase', 'status'], name='task_phase_idx'),
+            model_name="task",
+            index=models.Index(fields=["parent", "phase", "status"], name="task_phase_idx"),
         ),
         migrations.AddIndex(
-            model_name='task',
-            index=models.Index(fields=['project', 'parent', 'status'], name='task_list_idx'),
+            model_name="task",
+            index=models.Index(fields=["project", "parent", "status"], name="task_list_idx"),
         ),
         migrations.AddIndex(
-            model_name='task',
-            index=models.Index(fields=['root', 'status'], name='task_root_idx'),
+            model_name="task",
+            index=models.Index(fields=["root", "status"], name="task_root_idx"),
         ),
         migrations.AddIndex(
-            model_name='task',
-            index=models.Index(condition=models.Q(('deadline__isnull', False)), fields=['deadline'], name='task_deadline_idx'),
+            model_name="task",
+            index=models.Index(
+                condition=models.Q(("deadline__isnull", False)),
+                fields=["deadline"],
+                name="task_deadline_idx",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='task',
-            constraint=models.CheckConstraint(condition=models.Q(('status__in', ['pending', 'claimed', 'working', 'review', 'blocked', 'waiting_human', 'done', 'failed', 'fatal', 'cancelled'])), name='task_status_known'),
+            model_name="task",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "status__in",
+                        [
+                            "pending",
+                            "claimed",
+                            "working",
+                            "review",
+                            "blocked",
+                            "waiting_human",
+                            "done",
+                            "failed",
+                            "fatal",
+                            "cancelled",
+                        ],
+                    )
+                ),
+                name="task_status_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='task',
-            constraint=models.UniqueConstraint(fields=('project', 'number'), name='task_number_unique'),
+            model_name="task",
+            constraint=models.UniqueConstraint(
+                fields=("project", "number"), name="task_number_unique"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='task',
-            constraint=models.UniqueConstraint(condition=models.Q(models.Q(('external_key', ''), _negated=True), ('parent__isnull', True)), fields=('project', 'external_key'), name='task_external_key_unique'),
+            model_name="task",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(
+                    models.Q(("external_key", ""), _negated=True), ("parent__isnull", True)
+                ),
+                fields=("project", "external_key"),
+                name="task_external_key_unique",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='task',
-            constraint=models.CheckConstraint(condition=models.Q(('depth__lte', 3)), name='task_depth_at_most_3'),
+            model_name="task",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("depth__lte", 3)), name="task_depth_at_most_3"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='task',
-            constraint=models.CheckConstraint(condition=models.Q(('cancel_reason', ''), ('status', 'cancelled'), _connector='OR'), name='task_cancel_reason_only_when_cancelled'),
+            model_name="task",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("cancel_reason", ""), ("status", "cancelled"), _connector="OR"),
+                name="task_cancel_reason_only_when_cancelled",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='plan',
-            constraint=models.CheckConstraint(condition=models.Q(('status__in', ['draft', 'auditing', 'approved', 'needs_revision', 'rejected'])), name='plan_status_known'),
+            model_name="plan",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("status__in", ["draft", "auditing", "approved", "needs_revision", "rejected"])
+                ),
+                name="plan_status_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='plan',
-            constraint=models.UniqueConstraint(fields=('task', 'attempt', 'revision'), name='plan_revision_unique'),
+            model_name="plan",
+            constraint=models.UniqueConstraint(
+                fields=("task", "attempt", "revision"), name="plan_revision_unique"
+            ),
         ),
         migrations.AddIndex(
-            model_name='logchunk',
-            index=models.Index(fields=['project', 'id'], name='log_project_idx'),
+            model_name="logchunk",
+            index=models.Index(fields=["project", "id"], name="log_project_idx"),
         ),
         migrations.AddConstraint(
-            model_name='defect',
-            constraint=models.CheckConstraint(condition=models.Q(('status__in', ['open', 'awaiting_sir', 'fix_approved', 'fixing', 'fixed', 'verified', 'accepted_as_is', 'reproposing', 'rejected', 'void'])), name='defect_status_known'),
+            model_name="defect",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    (
+                        "status__in",
+                        [
+                            "open",
+                            "awaiting_sir",
+                            "fix_approved",
+                            "fixing",
+                            "fixed",
+                            "verified",
+                            "accepted_as_is",
+                            "reproposing",
+                            "rejected",
+                            "void",
+                        ],
+                    )
+                ),
+                name="defect_status_known",
+            ),
         ),
         migrations.AddIndex(
-            model_name='decision',
-            index=models.Index(condition=models.Q(('status', 'open')), fields=['project', 'priority'], name='decision_open_idx'),
+            model_name="decision",
+            index=models.Index(
+                condition=models.Q(("status", "open")),
+                fields=["project", "priority"],
+                name="decision_open_idx",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='decision',
-            constraint=models.CheckConstraint(condition=models.Q(('status__in', ['open', 'decided', 'expired', 'withdrawn'])), name='decision_status_known'),
+            model_name="decision",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("status__in", ["open", "decided", "expired", "withdrawn"])),
+                name="decision_status_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='decision',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('decided_at__isnull', True), ('status', 'open')), models.Q(models.Q(('status', 'open'), _negated=True), ('decided_at__isnull', False)), _connector='OR'), name='decision_closed_has_time'),
+            model_name="decision",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("decided_at__isnull", True), ("status", "open")),
+                    models.Q(
+                        models.Q(("status", "open"), _negated=True), ("decided_at__isnull", False)
+                    ),
+                    _connector="OR",
+                ),
+                name="decision_closed_has_time",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='decision',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('status', 'decided'), _negated=True), ('decided_by__isnull', False), models.Q(('decided_by_policy', ''), _negated=True), _connector='OR'), name='decision_decided_has_actor'),
+            model_name="decision",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("status", "decided"), _negated=True),
+                    ("decided_by__isnull", False),
+                    models.Q(("decided_by_policy", ""), _negated=True),
+                    _connector="OR",
+                ),
+                name="decision_decided_has_actor",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='decision',
-            constraint=models.UniqueConstraint(condition=models.Q(('defect__isnull', False), ('status', 'open')), fields=('defect', 'kind'), name='decision_one_open_per_defect'),
+            model_name="decision",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("defect__isnull", False), ("status", "open")),
+                fields=("defect", "kind"),
+                name="decision_one_open_per_defect",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='decision',
-            constraint=models.UniqueConstraint(condition=models.Q(('defect__isnull', True), ('status', 'open')), fields=('task', 'kind'), name='decision_one_open_per_task'),
+            model_name="decision",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("defect__isnull", True), ("status", "open")),
+                fields=("task", "kind"),
+                name="decision_one_open_per_task",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='blueprint',
-            constraint=models.UniqueConstraint(fields=('task', 'number'), name='blueprint_number_unique'),
+            model_name="blueprint",
+            constraint=models.UniqueConstraint(
+                fields=("task", "number"), name="blueprint_number_unique"
+            ),
         ),
         migrations.AddIndex(
-            model_name='auditevent',
-            index=models.Index(fields=['project', 'id'], name='event_project_idx'),
+            model_name="auditevent",
+            index=models.Index(fields=["project", "id"], name="event_project_idx"),
         ),
         migrations.AddIndex(
-            model_name='auditevent',
-            index=models.Index(fields=['task', 'id'], name='event_task_idx'),
+            model_name="auditevent",
+            index=models.Index(fields=["task", "id"], name="event_task_idx"),
         ),
         migrations.AddIndex(
-            model_name='assignment',
-            index=models.Index(condition=models.Q(('status', 'queued')), fields=['backend', 'id'], name='assignment_queue_idx'),
+            model_name="assignment",
+            index=models.Index(
+                condition=models.Q(("status", "queued")),
+                fields=["backend", "id"],
+                name="assignment_queue_idx",
+            ),
         ),
         migrations.AddIndex(
-            model_name='assignment',
-            index=models.Index(condition=models.Q(('status', 'leased')), fields=['lease_expires_at'], name='assignment_lease_idx'),
+            model_name="assignment",
+            index=models.Index(
+                condition=models.Q(("status", "leased")),
+                fields=["lease_expires_at"],
+                name="assignment_lease_idx",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='assignment',
-            constraint=models.CheckConstraint(condition=models.Q(('status__in', ['queued', 'leased', 'done', 'failed', 'expired', 'cancelled'])), name='assignment_status_known'),
+            model_name="assignment",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    ("status__in", ["queued", "leased", "done", "failed", "expired", "cancelled"])
+                ),
+                name="assignment_status_known",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='assignment',
-            constraint=models.UniqueConstraint(condition=models.Q(('seat', 'executor'), ('status__in', ['queued', 'leased'])), fields=('task',), name='assignment_one_live_executor'),
+            model_name="assignment",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("seat", "executor"), ("status__in", ["queued", "leased"])),
+                fields=("task",),
+                name="assignment_one_live_executor",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='assignment',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('status', 'leased'), _negated=True), ('lease_expires_at__isnull', False), ('is_clock_stopped', True), _connector='OR'), name='assignment_lease_has_end'),
+            model_name="assignment",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("status", "leased"), _negated=True),
+                    ("lease_expires_at__isnull", False),
+                    ("is_clock_stopped", True),
+                    _connector="OR",
+                ),
+                name="assignment_lease_has_end",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='artifactread',
-            constraint=models.UniqueConstraint(fields=('artifact', 'task'), name='artifact_read_unique'),
+            model_name="artifactread",
+            constraint=models.UniqueConstraint(
+                fields=("artifact", "task"), name="artifact_read_unique"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='artifact',
-            constraint=models.UniqueConstraint(fields=('task', 'name', 'version'), name='artifact_version_unique'),
+            model_name="artifact",
+            constraint=models.UniqueConstraint(
+                fields=("task", "name", "version"), name="artifact_version_unique"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='taskdependency',
-            constraint=models.UniqueConstraint(fields=('task', 'requires'), name='dependency_unique'),
+            model_name="taskdependency",
+            constraint=models.UniqueConstraint(
+                fields=("task", "requires"), name="dependency_unique"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='taskdependency',
-            constraint=models.CheckConstraint(condition=models.Q(('task', models.F('requires')), _negated=True), name='dependency_not_self'),
+            model_name="taskdependency",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("task", models.F("requires")), _negated=True),
+                name="dependency_not_self",
+            ),
         ),
     ]
