@@ -300,7 +300,6 @@ TASK_TERMINAL = frozenset({T.DONE, T.CANCELLED})
 """Ends of a task. `failed` and `fatal` can still move, so they are not in it."""
 TASK_HOLDS_SLOT = frozenset({T.CLAIMED, T.WORKING})
 """Leaves in these hold one of the parent's parallel slots."""
-TASK_OPEN = frozenset(TaskStatus) - TASK_TERMINAL
 DEFECT_UNFINISHED = frozenset(
     {D.OPEN, D.AWAITING_SIR, D.REPROPOSING, D.FIX_APPROVED, D.FIXING, D.FIXED}
 )

@@ -98,19 +98,6 @@ class ProjectChange:
     policy: Mapping[str, Any] | None = None
 
 
-def update_policy(
-    *, project_id: int, patch: Mapping[str, Any], actor: Actor, seen_version: int | None = None
-) -> Project:
-    """Merge a patch into a project's policy; unknown keys and bad values are refused.
-
-    Errors: PolicyInvalid, Stale when `seen_version` is not the stored version.
-    """
-    change = ProjectChange(policy=patch)
-    return update_project(
-        project_id=project_id, change=change, actor=actor, seen_version=seen_version
-    )
-
-
 def update_project(
     *, project_id: int, change: ProjectChange, actor: Actor, seen_version: int | None = None
 ) -> Project:

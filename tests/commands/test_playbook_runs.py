@@ -10,7 +10,7 @@ import pytest
 from orchestration.errors import Conflict, PlanInvalid, WorkspaceError
 from orchestration.models import Artifact, Assignment, LogChunk, Project, Task
 from orchestration.selectors.tasks import not_ready_reason
-from orchestration.services.projects import create_project, update_policy
+from orchestration.services.projects import ProjectChange, create_project, update_project
 from orchestration.services.working import work_until_idle
 from orchestration.states import (
     DecisionKind,
@@ -51,9 +51,8 @@ def project(tmp_path: Path) -> Project:
 
 def limit(project: Project, **limits: object) -> None:
     thresholds = {"step_attempts": 1, "max_retries": 1}
-    update_policy(
-        project_id=project.pk, patch={"limits": limits, "thresholds": thresholds}, actor=OPERATOR
-    )
+    change = ProjectChange(policy={"limits": limits, "thresholds": thresholds})
+    update_project(project_id=project.pk, change=change, actor=OPERATOR)
 
 
 def last_run(root: Task, key: str = "a") -> dict[str, object]:
@@ -97,8 +96,8 @@ def test_approved_commands_of_an_untrusted_playbook_run(project: Project, tmp_pa
 def test_allowed_commands_of_an_untrusted_playbook_run_unasked(
     project: Project, tmp_path: Path
 ) -> None:
-    patch = {"commands": {"allow": ["touch made-a"]}}
-    update_policy(project_id=project.pk, patch=patch, actor=OPERATOR)
+    change = ProjectChange(policy={"commands": {"allow": ["touch made-a"]}})
+    update_project(project_id=project.pk, change=change, actor=OPERATOR)
     root = run_file(project, one_step(tmp_path, "touch", "made-a"), is_trusted=False)
 
     assert root.status == TaskStatus.DONE

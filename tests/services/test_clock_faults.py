@@ -86,7 +86,7 @@ def test_a_deadline_stands_still_and_goes_on_with_what_was_left() -> None:
     assert decision.deadline is None
     assert sweep()["decisions"] == 0
     resume_project(project_id=project.pk, actor=SIR)
-    decision.refresh_from_db()
+    decision = open_decision_of(project, "medium_defect")
     assert decision.deadline is not None
     left = (decision.deadline - timezone.now()).total_seconds()
     assert 20 < left <= 30

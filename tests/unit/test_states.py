@@ -23,7 +23,6 @@ from orchestration.states import (
     PROJECT_MOVES,
     TASK_HOLDS_SLOT,
     TASK_MOVES,
-    TASK_OPEN,
     TASK_TERMINAL,
     AssignmentStatus,
     DecisionStatus,
@@ -175,11 +174,6 @@ def test_every_table_of_the_module_is_tested() -> None:
 
 def test_terminal_tasks_are_those_without_moves() -> None:
     assert {state for state in TaskStatus if not TASK_MOVES[state]} == TASK_TERMINAL
-
-
-def test_open_and_terminal_tasks_make_up_all() -> None:
-    assert set(TaskStatus) == TASK_OPEN | TASK_TERMINAL
-    assert not TASK_OPEN & TASK_TERMINAL
 
 
 def test_slots_are_held_by_claimed_and_working_only() -> None:
