@@ -137,7 +137,7 @@ def make_master_row(
         stage=row.stage if task.status not in (T.DONE, T.CANCELLED) else "",
         note=_master_note(task),
         steps=f"{row.steps_done}/{row.steps_total}" if row.steps_total else "",
-        waiting=row.waiting,
+        waiting=0 if label == WAITING and row.waiting == 1 else row.waiting,  # said once
         is_current=task.pk == current,
         topic=f"project:{project.pk}" if moves else f"task:{task.pk}",
         version=task.version,

@@ -124,7 +124,7 @@ def make_card(decision: Decision, *, blocks: int, is_page: bool) -> Card:
         fix=fix_view(content.get("fix")),
         commands=[_command(one) for one in content.get("commands", ()) if isinstance(one, dict)],
         findings=[str(one) for one in content.get("findings", ())],
-        matches=[str(one.get("text", "")) for one in content.get("matches", ())],
+        matches=list(dict.fromkeys(str(one.get("text", "")) for one in content.get("matches", ()))),
         steps=_plan_steps(content),
         attempts=_attempts(decision),
     )

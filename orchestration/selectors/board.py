@@ -243,8 +243,8 @@ def estimate_work_left(project: Project) -> WorkLeft:
 
 
 def pick_root(project: Project, wanted: str) -> Task | None:
-    """The root that the board shows: the wanted one, else one that waits for Sir, one at work, or
-    the first in the list; of two alike the planned one.
+    """The root that the board shows: the wanted one, else one that waits for Sir, one at work, one
+    that is not finished, or the first in the list; of two alike the planned one.
     """
     if wanted.isdigit():
         found = roots_of(project).filter(pk=int(wanted)).first()
@@ -254,6 +254,7 @@ def pick_root(project: Project, wanted: str) -> Task | None:
     need = Case(
         When(Exists(asked), then=Value(0)),
         When(status__in=[T.CLAIMED.value, T.WORKING.value, T.REVIEW.value], then=Value(1)),
+        When(status__in=[T.DONE.value, T.CANCELLED.value], then=Value(3)),
         default=Value(2),
         output_field=IntegerField(),
     )
