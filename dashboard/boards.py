@@ -66,8 +66,7 @@ def make_stages(traffic: Traffic, running: Running) -> list[Stage]:
             [
                 *_share(gettext("direct"), traffic.direct_by_score, whole,
                         EXPECTED["direct_by_score"]),
-                ("·", "quiet"),
-                *_share(gettext("light plan"), traffic.light, whole, EXPECTED["light"]),
+                *_share_after(gettext("light plan"), traffic.light, whole, EXPECTED["light"]),
             ],
         ),
         Stage(
@@ -89,6 +88,11 @@ def _share(word: str, part: int, whole: int, expected: int) -> list[tuple[str, s
         (f"{word} {round(100 * part / whole)} %", ""),
         (gettext("expected %(n)s") % {"n": expected}, "quiet"),
     ]
+
+
+def _share_after(word: str, part: int, whole: int, expected: int) -> list[tuple[str, str]]:
+    """A second share of the same stage."""
+    return [("·", "quiet"), *_share(word, part, whole, expected)] if whole else []
 
 
 def _running_facts(running: Running) -> list[tuple[str, str]]:

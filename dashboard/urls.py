@@ -31,6 +31,7 @@ pages: list[URLPattern | URLResolver] = [
     path("inbox/", inbox.inbox, name="inbox"),
     path("inbox/history/", inbox.inbox_history, name="inbox_history"),
     path("inbox/count/", inbox.inbox_count, name="inbox_count"),
+    path("inbox/clear/", inbox.inbox_clear, name="inbox_clear"),
     path("inbox/together/", bulk.bulk, name="bulk"),
     path("inbox/<int:pk>/", decisions.decision, name="decision"),
     path("inbox/<int:pk>/row/", inbox.decision_row, name="decision_row"),

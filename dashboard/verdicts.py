@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import pgettext_lazy
+from django.utils.translation import ngettext_lazy, pgettext_lazy
 
 from dashboard.vocabulary import Label, Role
 from orchestration.states import DecisionKind
@@ -170,7 +170,12 @@ Texts = Sequence[tuple[tuple[str, ...], "str | StrPromise"]]
 COUNTED_BUTTONS: Mapping[str, Texts] = MappingProxyType(
     {
         "command_approval.approve": [
-            (("commands",), _("Approve the %(commands)s commands")),
+            (
+                ("commands",),
+                ngettext_lazy(
+                    "Approve the command", "Approve the %(commands)s commands", "commands"
+                ),
+            ),
             ((), _("Approve the commands")),
         ]
     }
@@ -200,7 +205,10 @@ CONSEQUENCES: Mapping[str, Texts] = MappingProxyType(
         ],
         "archive_names_it": [((), _("Archive names it"))],
         "frees_now": [
-            (("frees",), _("Frees %(frees)s tasks now")),
+            (
+                ("frees",),
+                ngettext_lazy("Frees %(frees)s task now", "Frees %(frees)s tasks now", "frees"),
+            ),
             ((), _("Frees what waits now")),
         ],
         "step_fails": [
@@ -229,7 +237,12 @@ CONSEQUENCES: Mapping[str, Texts] = MappingProxyType(
         "planner_gets_text": [((), _("The planner gets your text"))],
         "revisions_start_again": [((), _("Revisions start over"))],
         "commands_run": [
-            (("commands",), _("%(commands)s commands may run")),
+            (
+                ("commands",),
+                ngettext_lazy(
+                    "%(commands)s command may run", "%(commands)s commands may run", "commands"
+                ),
+            ),
             ((), _("The commands may run")),
         ],
         "plan_back_to_planner": [((), _("The plan goes back"))],
@@ -314,7 +327,8 @@ def choose_text(texts: Texts, params: Mapping[str, Any]) -> str:
     known |= params
     for needed, text in texts:
         if all(known.get(name) not in (None, "") for name in needed):
-            return str(text) % known if needed else str(text)
+            # A counted text chooses its plural when it is filled in, not before.
+            return str(text % known) if needed else str(text)
     raise LookupError("no text fits the parameters")
 
 

@@ -134,6 +134,7 @@ def _empty_context(request: DashboardRequest) -> dict[str, Any]:
     day = read_day(request.user.pk)
     rows = [row for row in list_projects() if row.health in ("moving", "waiting_for_agent")]
     return {
+        "is_clear": open_count() == 0,
         "day": day,
         "median": took_words(day.median_took) if day.median_took is not None else "",
         "running": rows[:8],
@@ -181,6 +182,13 @@ def inbox_count(request: HttpRequest) -> HttpResponse:
     """The number in the navigation, refetched on each hint of the inbox."""
     context = {"count": open_count(), "fragment_url": address("inbox_count")}
     return render(request, "dashboard/_parts/inbox_count.html", context)
+
+
+@page
+@require_GET
+def inbox_clear(request: DashboardRequest) -> HttpResponse:
+    """What the pane shows once the last item of the list has left."""
+    return render(request, "dashboard/inbox/all_clear.html", _empty_context(request))
 
 
 @page

@@ -6,6 +6,7 @@ const BANNER_AFTER_SECONDS = 10;
 let lastHeard = new Date();
 let lostAt = null;
 let announced = false;
+let isSignedOut = false;
 
 function age(seconds) {
   const n = Math.max(Math.round(seconds), 0);
@@ -19,19 +20,22 @@ function clock(moment) {
 }
 
 function show() {
-  if (!lostAt) return;
+  if (!lostAt || isSignedOut) return;
   const text = words.offline.replace("{age}", age((Date.now() - lastHeard) / 1000));
   indicator.querySelector("[data-live-age]").textContent = text;
   const lost = (Date.now() - lostAt) / 1000;
   if (lost < BANNER_AFTER_SECONDS) return;
-  banner.hidden = false;
-  banner.querySelector("p").textContent = words.lost
-    .replace("{age}", age(lost))
-    .replace("{time}", clock(lastHeard));
+  tell(words.lost.replace("{age}", age(lost)).replace("{time}", clock(lastHeard)), false);
   if (!announced) {
     announced = true;
     document.body.dispatchEvent(new CustomEvent("announce", { bubbles: true, detail: { text } }));
   }
+}
+
+function tell(text, url) {
+  banner.hidden = !text;
+  banner.querySelector("p").textContent = text;
+  banner.querySelector("a").hidden = !url;
 }
 
 if (indicator && words) {
@@ -40,6 +44,11 @@ if (indicator && words) {
     if (name === "polled") {
       lastHeard = new Date();
       show();
+      return;
+    }
+    if (name === "signed-out") {
+      isSignedOut = true;
+      tell(words.signedOut, true);
       return;
     }
     indicator.dataset.connection = name;
@@ -52,7 +61,8 @@ if (indicator && words) {
     if (name === "live") {
       lostAt = null;
       announced = false;
-      banner.hidden = true;
+      isSignedOut = false;
+      tell("", false);
     }
   });
   document.body.addEventListener("heard", () => { lastHeard = new Date(); });

@@ -31,6 +31,7 @@ async function catchUp() {
   address.searchParams.set("after", position);
   try {
     const answer = await fetch(address, { headers: { Accept: "application/json" } });
+    if (answer.redirected) state("signed-out");
     if (!answer.ok || answer.redirected) return false;
     const changes = await answer.json();
     if (changes.reset) document.body.dispatchEvent(new CustomEvent("catch-up"));

@@ -1,7 +1,9 @@
 // The inbox list: new rows wait behind "2 new" while the list has focus or the pointer is over it.
 // Counts change at once. A P0 row is put in at once, above what is being read.
 const words = document.getElementById("words")?.dataset;
+const TRAVEL_MS = 500;
 let waiting = null;
+let later = 0;
 
 function list() {
   return document.querySelector("[data-list][data-list-url]");
@@ -55,6 +57,12 @@ function showCount(n) {
 async function refresh() {
   const element = list();
   if (!element) return;
+  if (element.querySelector(".is-signing, .is-signed")) {
+    // A row that says what became of it stays until it has been read.
+    clearTimeout(later);
+    later = setTimeout(refresh, TRAVEL_MS);
+    return;
+  }
   const answer = await fetch(element.dataset.listUrl, { headers: { "HX-Request": "true" } });
   if (!answer.ok || answer.redirected) return;
   const box = document.createElement("template");

@@ -1,5 +1,5 @@
 // The reading pane of the inbox: selecting a row loads it after 120 ms rest, the next is prefetched.
-// A press or Enter below 1024 opens the decision page instead.
+// Enter, and a press below 1024, open the decision page instead.
 const REST_MS = 120;
 const KEEP_MS = 20000;
 const wide = matchMedia("(width >= 1024px)");
@@ -55,8 +55,17 @@ document.addEventListener("row-selected", (event) => {
 document.addEventListener("click", (event) => {
   const link = event.target.closest(".row-link[data-pane]");
   if (!link || !wide.matches || event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
+  if (event.detail === 0) return;
   event.preventDefault();
   document.dispatchEvent(new CustomEvent("select-row", { detail: { row: link.closest("[data-row]"), now: true } }));
+});
+
+// The last item has left, signed here: its card makes room.
+document.addEventListener("list-emptied", async () => {
+  const answer = await fetch(pane().dataset.clearUrl, { headers: { "HX-Request": "true" } }).catch(() => null);
+  if (!answer?.ok || answer.redirected || document.querySelector("[data-list] [data-row]")) return;
+  pane().innerHTML = await answer.text();
+  pane().querySelector("h1")?.focus();
 });
 
 document.addEventListener("verdict-signed", () => cache.clear());

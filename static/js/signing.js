@@ -31,6 +31,7 @@ function leave(row) {
     const group = row.closest("[data-group]");
     row.remove();
     if (group && !group.querySelector("[data-row]")) group.remove();
+    if (!document.querySelector("[data-list] [data-row]")) document.dispatchEvent(new CustomEvent("list-emptied"));
   }, LEAVE_AFTER_MS);
 }
 

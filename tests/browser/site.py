@@ -1,0 +1,90 @@
+"""A running installation, and what happens in it elsewhere than in the browser."""
+
+from __future__ import annotations
+
+import json
+import signal
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.deployment.processes import ManageProcess, manage, wait_until
+
+ADDRESS = r"Countersign is at (http://\S+/)"
+PASSWORD = "a-good-Password-1"
+WAITS = 2
+
+
+class Site:
+    """`manage.py serve` in a data directory of its own, always at the same address."""
+
+    def __init__(self, data_dir: Path, *, has_demo: bool = False) -> None:
+        self.data_dir = data_dir
+        self.environment = {"COUNTERSIGN_DEMO": str(int(has_demo)), "SIR_PASSWORD": PASSWORD}
+        self.port = "0"
+        self.url = ""
+        self.process: ManageProcess | None = None
+        self._token = ""
+
+    def start(self) -> None:
+        """Start it, also again. The first start chooses the port."""
+        self.process = self._manage("serve", "--port", self.port)
+        self.url = self.process.wait_for(ADDRESS)
+        self.port = self.url.rstrip("/").rpartition(":")[2]
+
+    def stop(self, number: int = signal.SIGTERM) -> None:
+        """End it with a signal."""
+        assert self.process is not None
+        with self.process as process:
+            process.stop(number)
+
+    def ask(self, slug: str, *, count: int = 1) -> list[int]:
+        """Run a plan whose steps fail as a Medium defect; return the ids of the questions."""
+        failing = [
+            {
+                "id": f"check-{number}", "action": f"Check part {number}", "run": ["false"],
+                "on_failure": {"severity": "medium"},
+            }
+            for number in range(1, count + 1)
+        ]  # fmt: skip
+        last = {
+            "id": "report", "action": "Report on all parts", "run": ["true"],
+            "depends_on": [one["id"] for one in failing],
+        }  # fmt: skip
+        book = self.data_dir.parent / f"{slug}.yaml"
+        # JSON is YAML too.
+        book.write_text(json.dumps({"title": f"Look into {slug}", "steps": [*failing, last]}))
+        with self._manage("run_playbook", str(book), "--project", slug, "--no-wait") as run:
+            assert run.wait() == WAITS, run.output
+        assert wait_until(lambda: len(self.questions(slug)) == count)
+        return [int(one["id"]) for one in self.questions(slug)]
+
+    def questions(self, slug: str) -> list[dict[str, Any]]:
+        """The open decisions of a project, as the API gives them."""
+        found = self.call("GET", "decisions/?status=open&limit=100")["results"]
+        mine = [one for one in found if one["project_slug"] == slug]
+        return sorted(mine, key=lambda one: int(one["id"]))
+
+    def decide(self, decision: int, verdict: str, reason: str = "enough") -> None:
+        """Decide as Sir, from somewhere else."""
+        shown = self.call("GET", f"decisions/{decision}/")
+        sent = {name: shown[name] for name in ("version", "digest")}
+        body = {**sent, "verdict": verdict, "reason": reason}
+        self.call("POST", f"decisions/{decision}/decide", body)
+
+    def call(self, method: str, path: str, body: object = None) -> Any:
+        """Ask the API with Sir's own token. Return what it answered."""
+        if not self._token:
+            command = ("create_token", "sir", "--allow-decide", "--quiet")
+            with self._manage(*command) as made:
+                assert made.wait() == 0, made.output
+                self._token = made.lines[-1]
+        headers = {"Authorization": f"Bearer {self._token}"}
+        answer = httpx.request(method, f"{self.url}api/{path}", json=body, headers=headers)
+        assert answer.status_code == HTTPStatus.OK, answer.text
+        return answer.json()
+
+    def _manage(self, *arguments: str) -> ManageProcess:
+        return manage(*arguments, data_dir=self.data_dir, environment=self.environment)

@@ -1,0 +1,60 @@
+"""The connection: cut, said so, caught up; the states of the work are not touched by it."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from selenium.webdriver import Chrome
+
+from tests.browser.person import Person
+from tests.browser.site import Site
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def own_site(tmp_path: Path) -> Iterator[Site]:
+    site = Site(tmp_path / "data")
+    site.start()
+    yield site
+    site.stop()
+
+
+def test_lost_server_is_said_and_caught_up_with(own_site: Site, driver: Chrome) -> None:
+    (asked,) = own_site.ask("cut")
+    sir = Person(driver, own_site.url)
+    sir.sign_in()
+    sir.open_live("/projects/cut/")
+    sir.mark_page()
+    before = sir.see('[data-node="check-1"]').get_attribute("class")
+    own_site.stop(signal.SIGKILL)
+    sir.see('[data-live-indicator][data-connection="offline"]')
+    sir.see("[data-connection-banner]", "Connection lost")
+    assert sir.see('[data-node="check-1"]').get_attribute("class") == before
+
+    own_site.start()
+    own_site.decide(asked, "accept_as_is")
+    sir.see_live()
+    sir.see_gone("[data-connection-banner]")
+    sir.see('[data-node="report"].node--green')
+    assert sir.is_on_marked_page
+
+
+def test_signed_out_page_does_not_ask_for_ever(own_site: Site, driver: Chrome) -> None:
+    sir = Person(driver, own_site.url)
+    sir.sign_in()
+    sir.open_live("/")
+    left = sir.open_tab()
+    sir.open("/audit/")
+    sir.driver.delete_all_cookies()
+    sir.open("/audit/")
+    sir.see("#id_username")
+    sir.go_to_tab(left)
+    own_site.stop(signal.SIGKILL)
+    sir.see('[data-live-indicator][data-connection="offline"]')
+    own_site.start()
+    sir.see("[data-connection-banner]", "You are signed out", seconds=60)
+    sir.see("[data-connection-banner] a", "Sign in")

@@ -1,0 +1,53 @@
+"""The demo of a fresh installation, from signing in to the end, on pages that nobody reloads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from selenium.webdriver import Chrome
+
+from tests.browser.person import Person
+from tests.browser.site import Site
+
+pytestmark = pytest.mark.browser
+DEMO_SECONDS = 60.0
+
+
+@pytest.fixture
+def demo_site(tmp_path: Path) -> Iterator[Site]:
+    site = Site(tmp_path / "data", has_demo=True)
+    site.start()
+    yield site
+    site.stop()
+
+
+def test_demo_goes_live_waits_for_sir_and_finishes_without_a_reload(
+    demo_site: Site, driver: Chrome
+) -> None:
+    sir = Person(driver, demo_site.url)
+    sir.sign_in()
+    sir.open_live("/projects/demo/")
+    sir.mark_page()
+    sir.see('[data-node="tests"].node--amber', seconds=DEMO_SECONDS)
+    sir.see("[data-inbox-count]", "1")
+    sir.see("#log", "FAIL")
+    board = sir.open_tab()
+
+    sir.open_live("/inbox/")
+    sir.mark_page()
+    sir.see("[data-list] .item.is-current", "tests")
+    assert "len(ELLIPSIS)" in sir.see(".pane .diff").text
+    sir.press("a")
+    sir.see(".pane", "All clear since")
+    sir.see_gone("[data-list] .item")
+    assert sir.is_on_marked_page
+    assert sir.complaints() == []
+
+    sir.go_to_tab(board)
+    sir.see(".master-row", "Done", seconds=DEMO_SECONDS)
+    sir.see('[data-node="report"].node--green')
+    sir.see_gone("[data-inbox-count]")
+    assert sir.is_on_marked_page
+    assert sir.complaints() == []

@@ -1,0 +1,50 @@
+"""A phone: a tap opens the sheet, only the sheet signs; nothing is wider than the screen."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.browser.person import PHONE, Person
+from tests.browser.site import Site
+
+pytestmark = pytest.mark.browser
+
+
+def test_tap_opens_the_sheet_which_signs(site: Site, person: Person) -> None:
+    (asked,) = site.ask("tapped")
+    person.take(PHONE)
+    person.open_live(f"/inbox/{asked}/")
+    person.mark_page()
+    person.click('.phone-bar [data-taps="request_changes"]')
+    sheet = person.see("#verdict-sheet")
+    assert len(site.questions("tapped")) == 1
+    person.click("[data-sheet-sign]")
+    person.see("[data-sheet-error]")
+    person.see("[data-sheet-reason]").send_keys("from the train")
+    person.click("[data-sheet-sign]")
+    person.see_gone("#verdict-sheet")
+    person.see(".closed-card", "from the train")
+    assert person.is_on_marked_page
+    assert sheet is not None
+    assert site.call("GET", f"decisions/{asked}/")["reason"] == "from the train"
+
+
+def test_row_opens_the_page_of_its_card(site: Site, person: Person) -> None:
+    (asked,) = site.ask("rows")
+    person.take(PHONE)
+    person.open_live("/inbox/")
+    person.click(f"#row-{asked} .row-link")
+    person.see(".phone-bar")
+    assert person.ask("location.pathname") == f"/inbox/{asked}/"
+
+
+def test_no_page_is_wider_than_a_phone(site: Site, person: Person) -> None:
+    (asked,) = site.ask("narrow")
+    person.take(PHONE)
+    task = site.questions("narrow")[0]["task"]
+    for path in (
+        "/", "/inbox/", f"/inbox/{asked}/", "/inbox/history/", "/projects/", "/projects/narrow/",
+        f"/projects/narrow/tasks/{task}/", "/audit/", "/new/", "/search/?q=check", "/nothing-here/",
+    ):  # fmt: skip
+        person.open(path)
+        assert person.ask("document.documentElement.scrollWidth") <= PHONE[0], path
