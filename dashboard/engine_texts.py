@@ -10,10 +10,13 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from django.utils.translation import gettext, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
+from dashboard.assessments import backend_word
 from dashboard.boards import seat_word
 from dashboard.presenters import project_label, task_label
+from orchestration.policy import Backend
 from orchestration.states import ProjectStatus, Seat, TaskStatus
 
 if TYPE_CHECKING:
@@ -99,6 +102,12 @@ QUESTIONS: Mapping[str, str | StrPromise] = {
 }
 """What the engine asks Sir in its own words."""
 
+WHO: Mapping[str, str | StrPromise] = {
+    "system": _("system"),
+    "plan": pgettext_lazy("source", "plan"),
+    "audit": pgettext_lazy("source", "audit"),
+}
+
 FIXED = {**REASONS, **REFUSALS, **QUESTIONS}
 
 PATTERNS: tuple[tuple[re.Pattern[str], str | StrPromise], ...] = tuple(
@@ -166,6 +175,18 @@ def engine_words(text: str) -> str:
                 name: _part(name, held) for name, held in found.groupdict().items()
             }
     return text
+
+
+def who_words(name: str) -> str:
+    """Say who wrote or did something: a seat with its backend, or the system; a name stays."""
+    seat, _space, backend = name.partition(" ")
+    if seat not in tuple(Seat):
+        seat, backend = backend, seat  # comments name the backend first
+    if seat in tuple(Seat) and backend in tuple(Backend):
+        return gettext("%(seat)s (%(backend)s)") % {
+            "seat": seat_word(seat), "backend": backend_word(backend),
+        }  # fmt: skip
+    return str(WHO.get(name, name))
 
 
 def _part(name: str, held: str) -> str:

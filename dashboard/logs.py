@@ -12,7 +12,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
 from dashboard.charts import LogLine
-from dashboard.engine_texts import engine_words
+from dashboard.engine_texts import engine_words, who_words
 from dashboard.places import address
 from dashboard.verdicts import VERDICT_LABELS
 from dashboard.vocabulary import SEVERITY_LABELS
@@ -90,10 +90,12 @@ def _line(row: LogRow, project: Project, shown_root: int | None) -> LogLine:
         step = f"{key}/{step}" if step else key
     if not row.event:
         look = "bad" if row.text.startswith(BAD_STARTS) else ""
-        return LogLine(row.at, step, row.source, row.text, look)
+        return LogLine(row.at, step, who_words(row.source), row.text, look)
     words = str(EVENT_WORDS.get(row.event, row.event))
     text = (words % _facts(row)).rstrip(":： ")
-    return LogLine(row.at, step, row.source, text, "bad" if row.event in BAD_EVENTS else "")
+    return LogLine(
+        row.at, step, who_words(row.source), text, "bad" if row.event in BAD_EVENTS else ""
+    )
 
 
 def _facts(row: LogRow) -> _Facts:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext, ngettext, pgettext
 from django.utils.translation import gettext_lazy as _
 
 from dashboard.assessments import backend_word
@@ -150,7 +150,13 @@ def phase_lines(graph: StepGraph) -> list[PhaseLine]:
         label = band_label(graph.root, phase)
         is_closed = phase.finished == phase.total
         is_open = phase.phase <= graph.root.open_phase
-        words = gettext("closed") if is_closed else gettext("open") if is_open else gettext("waits")
+        words = (
+            gettext("closed")
+            if is_closed
+            else pgettext("phase", "open")
+            if is_open
+            else gettext("waits")
+        )
         numbers = f"{phase.finished}/{phase.total}"
         word = gettext("Phase %(n)s") % {"n": phase.phase}
         lines.append(PhaseLine(word, label, words, numbers))

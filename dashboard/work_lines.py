@@ -19,6 +19,7 @@ from dashboard.assessments import backend_word
 from dashboard.boards import seat_word
 from dashboard.clock import short_age
 from dashboard.costs import money
+from dashboard.engine_texts import who_words
 from dashboard.phrases import listed
 from dashboard.places import address
 from dashboard.presenters import assignment_label
@@ -102,7 +103,9 @@ def _comment(one: Comment) -> CommentView:
         body = _handoff_words(body)
     size = f"{len(one.body)} / 500" if is_handoff and body == one.body else ""
     word = KIND_WORDS[CommentType(one.comment_type)]
-    return CommentView(one.task.step_key, one.author, word, body, size, one.created_at, is_handoff)
+    return CommentView(
+        one.task.step_key, who_words(one.author), word, body, size, one.created_at, is_handoff
+    )
 
 
 def _handoff_words(body: str) -> str:

@@ -22,6 +22,7 @@ from dashboard.boards import (
 )
 from dashboard.choices import status_choices
 from dashboard.costs import cost_words
+from dashboard.engine_texts import who_words
 from dashboard.forms import read_number
 from dashboard.http import (
     DashboardRequest,
@@ -169,7 +170,7 @@ def _plan_context(request: DashboardRequest, project: Project, root: Task | None
         "graph_version": graph_version(root, graph),
         "steps": [one.task.step_key for one in graph.steps][:200],
         "gantt": make_gantt(read_timeline(root, now), now),
-        "observations": list_observations(root),
+        "observations": [(one, who_words(one.source)) for one in list_observations(root)],
         "phase": phase,
     }
 
