@@ -314,16 +314,7 @@ def ask_for_commands(
         if not commands or is_satisfied(by_key[step.id]):
             continue
         waiting.add(step.id)
-        listed += [
-            {
-                "step": step.id,
-                "action": step.action,
-                "argv": list(one.argv),
-                "cwd": one.cwd,
-                "digest": command_digest(one.to_document()),
-            }
-            for one in commands
-        ]
+        listed += [_shown(step, one) for one in commands]
     _settle_kept(work, by_key, waiting)
     if not waiting:
         return waiting
@@ -343,6 +334,17 @@ def ask_for_commands(
         params={"count": len(listed), "frees": len(waiting)},
     )
     return waiting
+
+
+def _shown(step: PlanStep, command: VerificationCommand) -> dict[str, Any]:
+    """What Sir sees of one command, and the digest that his word is bound to."""
+    return {
+        "step": step.id,
+        "action": step.action,
+        "argv": list(command.argv),
+        "cwd": command.cwd,
+        "digest": command_digest(command.to_document()),
+    }
 
 
 def _settle_kept(work: Work, by_key: Mapping[str, Task], waiting: set[str]) -> None:
