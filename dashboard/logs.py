@@ -72,6 +72,9 @@ class _Facts(dict[str, Any]):
         return ""
 
 
+LINE_CHARACTERS = 1_000
+
+
 def make_log_lines(
     rows: Sequence[LogRow], project: Project, *, shown_root: int | None
 ) -> list[LogLine]:
@@ -83,6 +86,18 @@ def make_log_lines(
     return [_line(row, project, shown_root) for row in rows]
 
 
+def shortened(text: str) -> str:
+    """Cut a line that no reader follows to its end; the downloaded log has all of it.
+
+    A browser takes seconds to lay out one line of many thousand signs: one bar that a command
+    prints must not take the board from everybody.
+    """
+    if len(text) <= LINE_CHARACTERS:
+        return text
+    left = len(text) - LINE_CHARACTERS
+    return f"{text[:LINE_CHARACTERS]} " + str(_("… %(n)s more characters")) % {"n": left}
+
+
 def _line(row: LogRow, project: Project, shown_root: int | None) -> LogLine:
     step = row.step
     if row.root_id is not None and (row.root_id != shown_root or not step):
@@ -90,9 +105,9 @@ def _line(row: LogRow, project: Project, shown_root: int | None) -> LogLine:
         step = f"{key}/{step}" if step else key
     if not row.event:
         look = "bad" if row.text.startswith(BAD_STARTS) else ""
-        return LogLine(row.at, step, who_words(row.source), row.text, look)
+        return LogLine(row.at, step, who_words(row.source), shortened(row.text), look)
     words = str(EVENT_WORDS.get(row.event, row.event))
-    text = (words % _facts(row)).rstrip(":： ")
+    text = shortened((words % _facts(row)).rstrip(":： "))
     return LogLine(
         row.at, step, who_words(row.source), text, "bad" if row.event in BAD_EVENTS else ""
     )

@@ -14,7 +14,9 @@ from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 from markdown_it import MarkdownIt
 
-MAX_RENDERED_CHARACTERS = 200_000
+MAX_RENDERED_CHARACTERS = 20_000
+MAX_BRACKETS = 1_000
+"""Links nest; the parser's time grows with the square of the open brackets."""
 TAGS = frozenset(
     {
         "p", "br", "hr", "strong", "em", "s", "code", "pre", "blockquote", "ul", "ol", "li", "a",
@@ -32,8 +34,8 @@ _markdown.disable(["image", "html_block", "html_inline"])
 
 
 def render_markdown(text: str) -> SafeString:
-    """Render Markdown of an agent. Text of over 200,000 characters is shown as it is."""
-    if len(text) > MAX_RENDERED_CHARACTERS:
+    """Render Markdown of an agent; text too long, or of too many brackets, is shown as it is."""
+    if len(text) > MAX_RENDERED_CHARACTERS or text.count("[") > MAX_BRACKETS:
         return mark_safe(f"<pre>{escape(text)}</pre>")  # noqa: S308  # escaped one call before
     cleaned = nh3.clean(
         _markdown.render(text),

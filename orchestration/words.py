@@ -66,6 +66,10 @@ CONSEQUENCES: Mapping[str, Texts] = MappingProxyType(
             (("round", "rounds"), _("Applies the patch, round %(round)s/%(rounds)s")),
             ((), _("Applies the shown fix")),
         ],
+        "fixer_fixes": [
+            (("round", "rounds"), _("A fixer mends it, round %(round)s/%(rounds)s")),
+            ((), _("A fixer mends it")),
+        ],
         "reruns_and_verifies": [((), _("Re-runs, verifies, QA again"))],
         "locks_on_pass": [
             (("next_version", "frees"), _("On pass: locks v%(next_version)s, frees %(frees)s")),

@@ -89,7 +89,7 @@ def options_for(kind: DecisionKind, params: Mapping[str, Any]) -> list[Option]:
         Option(
             verdict=verdict,
             label=Words(code=_label(kind, verdict, shared), params=shared),
-            consequences=[Words(code=code, params=shared) for code in codes],
+            consequences=[Words(code=_code(code, shared), params=shared) for code in codes],
             requires_reason=verdict not in NO_REASON,
             destructive=verdict in DESTRUCTIVE
             or (kind, verdict) in {(DecisionKind.PLAN_REJECTED, "accept")}
@@ -103,6 +103,10 @@ def _label(kind: DecisionKind, verdict: str, params: Mapping[str, Any]) -> str:
     if kind is DecisionKind.MEDIUM_DEFECT and verdict == "approve" and not params.get("has_fix"):
         return "medium_defect.have_it_fixed"
     return f"{kind}.{verdict}"
+
+
+def _code(code: str, params: Mapping[str, Any]) -> str:
+    return "fixer_fixes" if code == "applies_fix" and not params.get("has_fix") else code
 
 
 def verdicts_of(kind: DecisionKind) -> tuple[str, ...]:

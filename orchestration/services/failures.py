@@ -142,7 +142,7 @@ def _ask_about_cut_off(work: Work, assignment: Assignment, *, why: str) -> None:
         question="This irreversible step was cut off while it ran. May it run again?",
         content={
             "reason": "irreversible_cut_off",
-            "commands": [command["argv"] for command in task.run],
+            "commands": [{"argv": list(one["argv"])} for one in task.run],
             "description": task.description,
         },
     )

@@ -6,6 +6,7 @@ Source: DESIGN sections 2 (`kind`), 5 and 6; section 4 rules 1 and 20; FORMATS (
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -101,9 +102,18 @@ def require_text(text: str) -> str:
     if size > MAX_TEXT_BYTES:
         raise TooLarge(f"the message has {size} bytes; at most {MAX_TEXT_BYTES} are accepted")
     cleaned = text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode()
-    if not cleaned.strip():
+    if not any(is_visible(sign) for sign in cleaned):
         raise Invalid("the message is empty", errors=[{"path": "text", "message": "is empty"}])
     return cleaned
+
+
+def is_visible(sign: str) -> bool:
+    """Whether a character says anything: no white space, control, format or replacement sign."""
+    return (
+        not sign.isspace()
+        and sign != "\ufffd"
+        and unicodedata.category(sign) not in ("Cc", "Cf", "Zl", "Zp")
+    )
 
 
 def _kind_of(result: PrefilterResult) -> TaskKind:

@@ -67,7 +67,7 @@ def meets_red_line(work: Work, task: Task) -> bool:
             "digest": digest,
             "description": task.description,
             "matches": found,
-            "commands": [command["argv"] for command in _commands(task)],
+            "commands": [{"argv": list(one["argv"])} for one in _commands(task)],
             **({"fix": dict(planned_fix(task))} if planned_fix(task) else {}),
         },
     )

@@ -19,7 +19,7 @@ from orchestration.services.outputs import MAX_OUTPUT_BYTES
 
 UPLOADS = "uploads"
 MODE = 0o644
-NAME_CHARACTERS = 120
+NAME_BYTES = 120
 UNSAFE = re.compile(r"[^\w.() +-]+")
 
 
@@ -54,5 +54,6 @@ def store_upload(task: Task, *, name: str, data: bytes, document: OutputFileInpu
 def safe_name(name: str) -> str:
     """Make a plain file name of what a client sent: its last part, nothing hidden, no odd signs."""
     last = unicodedata.normalize("NFC", name).replace("\\", "/").rpartition("/")[2]
-    plain = UNSAFE.sub("_", last).strip(" .")[-NAME_CHARACTERS:].lstrip(".")
+    plain = UNSAFE.sub("_", last).strip(" .").encode()[-NAME_BYTES:].decode(errors="ignore")
+    plain = plain.lstrip(".")
     return plain or "file"

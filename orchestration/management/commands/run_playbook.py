@@ -23,6 +23,7 @@ from django.urls import NoReverseMatch, reverse
 from config.datadir import DataDirHeld, DataDirLock, holder_of
 from config.prepare import collect_static_files, has_pending_migrations
 from orchestration.errors import Conflict
+from orchestration.management.cards import plain_text
 from orchestration.management.following import Follower, Standing
 from orchestration.management.operator import errors_in_words, operator_actor, operator_workspace
 from orchestration.management.playbook_engine import (
@@ -150,7 +151,8 @@ class Command(BaseCommand):
             self._write(f"{root} is not done; it goes on when the server runs: `make run`.")
 
     def _write(self, line: str) -> None:
-        self.stdout.write(line)
+        # Titles and details are agents' text: their escapes must not reach the terminal.
+        self.stdout.write(plain_text(line))
         self.stdout.flush()
 
     def _leave(self, code: int, *, is_clean: bool) -> None:
