@@ -21,12 +21,10 @@ from dashboard.verdicts import (
     LEFT_OUT_OF_DIALOG,
     SHORT_BUTTONS,
     VERDICT_LABELS,
-    button_text,
-    choose_text,
     consequence_sentence,
-    consequence_text,
 )
 from orchestration.states import DecisionKind
+from orchestration.words import choose_text, consequence_text, verdict_text
 
 IS_TEXT = frozenset({"answer"})
 """Verdicts that are their text: the engine asks no reason of them, the form asks the words."""
@@ -74,7 +72,7 @@ def verdict_views(kind: str, options: Sequence[Mapping[str, Any]]) -> list[Verdi
 
 def _verdict(option: Mapping[str, Any], key: str, *, is_primary: bool) -> Verdict:
     code, params = option["label"]["code"], option["label"]["params"]
-    text = button_text(code, params)
+    text = verdict_text(code, params)
     consequences = option["consequences"]
     sentences = [
         _sentence(consequence_sentence(item["code"], item["params"]))

@@ -224,7 +224,7 @@ KEY_HELP = (
             KeyLine(("c",), _("send it back with words")),
             KeyLine(("s",), _("sign in spite of a known fault")),
             KeyLine(("r",), _("end it")),
-            KeyLine(("1", "9"), _("the first to the ninth option of any kind")),
+            KeyLine(("1 – 9",), _("the first to the ninth option of any kind")),
             KeyLine(("Ctrl Enter",), _("sign from the reason box")),
             KeyLine(("Esc",), _("leave the field")),
         ),

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from django.utils.translation import gettext_lazy as _
+from django.utils.translation import ngettext_lazy
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrPromise
@@ -54,7 +55,12 @@ VERDICTS: Mapping[str, str | StrPromise] = MappingProxyType(
 COUNTED_VERDICTS: Mapping[str, Texts] = MappingProxyType(
     {
         "command_approval.approve": [
-            (("commands",), _("Approve the %(commands)s commands")),
+            (
+                ("commands",),
+                ngettext_lazy(
+                    "Approve the command", "Approve the %(commands)s commands", "commands"
+                ),
+            ),
             ((), _("Approve the commands")),
         ]
     }
@@ -88,7 +94,11 @@ CONSEQUENCES: Mapping[str, Texts] = MappingProxyType(
         ],
         "archive_names_it": [((), _("Archive names it"))],
         "frees_now": [
-            (("frees",), _("Frees %(frees)s tasks now")),
+            (
+                ("frees",),
+                ngettext_lazy("Frees %(frees)s task now", "Frees %(frees)s tasks now", "frees"),
+            ),
+            (("frees_none",), _("Nothing waits for it")),
             ((), _("Frees what waits now")),
         ],
         "step_fails": [
@@ -117,7 +127,12 @@ CONSEQUENCES: Mapping[str, Texts] = MappingProxyType(
         "planner_gets_text": [((), _("The planner gets your text"))],
         "revisions_start_again": [((), _("Revisions start over"))],
         "commands_run": [
-            (("commands",), _("%(commands)s commands may run")),
+            (
+                ("commands",),
+                ngettext_lazy(
+                    "%(commands)s command may run", "%(commands)s commands may run", "commands"
+                ),
+            ),
             ((), _("The commands may run")),
         ],
         "plan_back_to_planner": [((), _("The plan goes back"))],
@@ -127,6 +142,7 @@ CONSEQUENCES: Mapping[str, Texts] = MappingProxyType(
         "nothing_waits": [((), _("Nothing waits for it"))],
     }
 )
+"""At most 34 Latin or 16 Chinese characters a line, never cut (a test counts them)."""
 
 SAME_AS: Mapping[str, str] = MappingProxyType({"frees": "blocks", "commands": "count"})
 """Parameters a service may name by another of our words: what an item blocks is what it frees."""
@@ -152,7 +168,10 @@ def choose_text(texts: Texts, params: Mapping[str, Any]) -> str:
     """
     known = {name: params[other] for name, other in SAME_AS.items() if other in params}
     known |= params
+    if known.get("frees") == 0:
+        known |= {"frees": None, "frees_none": True}
     for needed, text in texts:
         if all(known.get(name) not in (None, "") for name in needed):
-            return str(text) % known if needed else str(text)
+            # A counted text chooses its plural when it is filled in, not before.
+            return str(text % known) if needed else str(text)
     raise LookupError("no text fits the parameters")

@@ -32,7 +32,9 @@ def test_each_option_has_words(kind: DecisionKind, params: dict[str, Any], langu
 
 def test_parameters_choose_the_fuller_text() -> None:
     assert consequence_text("frees_now", {"frees": 3}) == "Frees 3 tasks now"
-    assert consequence_text("frees_now", {"blocks": 3}) == "Frees 3 tasks now"
+    assert consequence_text("frees_now", {"blocks": 1}) == "Frees 1 task now"
+    assert consequence_text("frees_now", {"blocks": 0}) == "Nothing waits for it"
+    assert consequence_text("locks_on_pass", {"frees": 0}) == "On pass: locks the result"
     assert consequence_text("frees_now", {"frees": ""}) == "Frees what waits now"
     assert verdict_text("command_approval.approve", {"count": 2}) == "Approve the 2 commands"
 

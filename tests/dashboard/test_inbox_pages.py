@@ -24,6 +24,7 @@ from tests.factories import (
     drive,
     new_agent,
     new_project,
+    open_decision_of,
     set_status,
     step,
     submit_plan,
@@ -295,3 +296,32 @@ def test_commands_are_struck_out_by_amending(sir: User, sir_client: Client) -> N
     assert [one["digest"] for one in following.content["commands"]] == [
         one["digest"] for one in decision.content["commands"][1:]
     ]
+
+
+# --- Words ----------------------------------------------------------------------------------------
+
+
+def test_card_without_a_fix_promises_none(sir: User, sir_client: Client) -> None:
+    project = new_project("bare")
+    submit_plan(project, step("1", run=["false"], on_failure={"severity": "medium"}))
+    drive(project)
+    decision = open_decision_of(project)
+    page = sir_client.get(reverse("dashboard:decision", args=[decision.pk])).content.decode()
+    assert "A fixer mends it, round 1/3" in page
+    assert "Applies the patch" not in page
+    assert "Frees 0" not in page
+    assert "Nothing waits for it" in page
+
+
+def test_filter_shows_what_is_chosen(waiting: Waiting, sir_client: Client) -> None:
+    page = sir_client.get("/inbox/", {"kind": "medium_defect", "project": "hello"}).content.decode()
+    assert '<span class="choice-word">Medium defect</span>' in page
+    assert '<span class="choice-word">hello</span>' in page
+
+
+def test_pane_is_cleared_after_the_last_verdict(waiting: Waiting, sir_client: Client) -> None:
+    assert b"All clear" not in sir_client.get(reverse("dashboard:inbox_clear")).content
+    decide(waiting.decision, "approve")
+    clear = sir_client.get(reverse("dashboard:inbox_clear")).content
+    assert b"All clear since" in clear
+    assert b"<html" not in clear

@@ -21,7 +21,7 @@ from dashboard.presenters import (
     plan_label,
     task_label,
 )
-from dashboard.verdicts import KINDS, VERDICT_BUTTONS, VERDICT_LABELS, consequence_text
+from dashboard.verdicts import KINDS, VERDICT_LABELS
 from dashboard.vocabulary import (
     ASSIGNMENT_LABELS,
     DECISION_LABELS,
@@ -46,6 +46,7 @@ from orchestration.states import (
     Severity,
     TaskStatus,
 )
+from orchestration.words import VERDICTS, consequence_text
 from tests.dashboard.samples import NOW
 
 LOCALE = Path(__file__).resolve().parents[2] / "locale/zh_Hans/LC_MESSAGES"
@@ -128,7 +129,7 @@ def test_consequences_are_at_most_three_and_fit_their_column(
 
 def test_a_medium_defect_without_a_fix_offers_to_have_it_fixed() -> None:
     views = verdict_views("medium_defect", options_for(DecisionKind.MEDIUM_DEFECT, {}))
-    assert views[0].text == VERDICT_BUTTONS["medium_defect.have_it_fixed"]
+    assert views[0].text == VERDICTS["medium_defect.have_it_fixed"]
 
 
 def test_an_answer_is_not_sent_without_words() -> None:
