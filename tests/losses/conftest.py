@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import subprocess
@@ -51,6 +52,14 @@ def workers() -> Iterator[WorkerGroup]:
         # Said to this whole process; the next test works in it again.
         stopping.clear()
         connections.close_all()
+
+
+@pytest.fixture(autouse=True)
+def no_error_is_logged(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Fail a test in which something was logged as an error: a sweep goes on after one."""
+    yield
+    errors = [record for record in caplog.get_records("call") if record.levelno >= logging.ERROR]
+    assert [record.getMessage() for record in errors] == []
 
 
 @pytest.fixture(autouse=True)

@@ -70,6 +70,18 @@ def test_second_of_two_finishers_opens_what_waited_for_both(
     assert child(root, "3").remaining_dependencies == 0
 
 
+def test_c_56_phase_stays_closed_while_one_of_its_steps_is_at_work(project: Project) -> None:
+    root = started_plan(project, agent_step("1"), agent_step("2"), agent_step("3", phase=2))
+    first, second = child(root, "1"), child(root, "2")
+    one, other = about_to_finish(first), about_to_finish(second)
+    set_status(first, one, "review")
+    assert queued_executors(child(root, "3")) == 0
+    set_status(second, other, "failed", detail="once more")
+    assert queued_executors(child(root, "3")) == 0
+    set_status(second, about_to_finish(second), "review")
+    assert queued_executors(child(root, "3")) == 1
+
+
 def test_same_report_sent_twice_at_once_is_one_move(project: Project) -> None:
     task = direct_task(project)
     agent = about_to_finish(task)
