@@ -63,9 +63,15 @@ class Socket:
         """Send a frame, as a page could."""
         await self.communicator.send_input({"type": "websocket.receive", **message})
 
-    async def is_silent(self) -> bool:
-        """Whether nothing was sent to it."""
-        return bool(await self.communicator.receive_nothing(timeout=0.4, interval=0.02))
+    async def topics_until(self, topic: str, version: int) -> set[str]:
+        """Every topic heard up to a hint of one topic in some version or a later one."""
+        heard: set[str] = set()
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while True:
+                message = await self.read()
+                heard.add(str(message.get("topic")))
+                if message.get("topic") == topic and int(message["version"]) >= version:
+                    return heard
 
     async def close(self) -> None:
         """Hang up."""

@@ -80,10 +80,12 @@ async def test_commit_reaches_the_socket_as_a_hint(
 async def test_socket_of_another_project_hears_nothing(
     reader: User, project: Project, open_socket: Opener
 ) -> None:
-    await in_thread(lambda: new_project("other"))
+    other = await in_thread(lambda: new_project("other"))
     socket = await open_socket(reader, "?project=other")
     await in_thread(lambda: pause_project(project_id=project.pk, actor=SIR))
-    assert await socket.is_silent()
+    paused = await in_thread(lambda: pause_project(project_id=other.pk, actor=SIR))
+    heard = await socket.topics_until(f"project:{other.pk}", paused.version)
+    assert f"project:{project.pk}" not in heard
 
 
 async def test_overview_hears_every_project(
