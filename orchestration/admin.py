@@ -4,33 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.apps import apps
 from django.contrib import admin
 from django.db.models import Model
 from django.http import HttpRequest
 
-from orchestration.models import (
-    Agent,
-    Artifact,
-    Assessment,
-    Assignment,
-    AuditEvent,
-    AuditReport,
-    AuditSeal,
-    Blueprint,
-    Comment,
-    Decision,
-    Defect,
-    Deviation,
-    Output,
-    Plan,
-    Project,
-    QAReview,
-    Task,
-    ToolCall,
-    Verification,
-)
+from orchestration.models import IdempotencyRecord
 
 SECRET_FIELDS = ("token_hash", "lease_token")
+SECRET_ROWS = (IdempotencyRecord,)
+"""Rows that nobody is shown: a kept answer may hold a lease token."""
 
 
 if TYPE_CHECKING:
@@ -60,26 +43,6 @@ class ReadOnlyAdmin(ModelAdmin):
         return False
 
 
-SHOWN: tuple[type[Model], ...] = (
-    Agent,
-    Artifact,
-    Assessment,
-    Assignment,
-    AuditEvent,
-    AuditReport,
-    AuditSeal,
-    Blueprint,
-    Comment,
-    Decision,
-    Defect,
-    Deviation,
-    Output,
-    Plan,
-    Project,
-    QAReview,
-    Task,
-    ToolCall,
-    Verification,
-)
-for model in SHOWN:
-    admin.site.register(model, ReadOnlyAdmin)
+for model in apps.get_app_config("orchestration").get_models():
+    if model not in SECRET_ROWS:
+        admin.site.register(model, ReadOnlyAdmin)

@@ -26,6 +26,7 @@ from orchestration.api.bodies import (
 )
 from orchestration.api.idempotency import idempotent
 from orchestration.api.long_poll import WAIT_HEADER
+from orchestration.api.operations import keyed_post
 from orchestration.api.permissions import require_agent, require_seats
 from orchestration.api.requests import Caller
 from orchestration.api.schema import KEYED, problems
@@ -70,7 +71,8 @@ RESULTS: Mapping[Seat, type[Document]] = {
     Seat.CROSS_VERIFIER: CrossVerifierResult,
 }
 PLAN = "plan"
-REFUSALS = problems(400, 401, 403, 404, 409, 422)
+HELD = (400, 401, 403, 404, 409, 422)
+REFUSALS = problems(*HELD)
 
 
 class ClaimView(ApiView):
@@ -136,14 +138,9 @@ class HeldView(ApiView):
 class HeartbeatView(HeldView):
     """Keep an assignment's lease alive."""
 
-    @extend_schema(
-        operation_id="heartbeat_assignment",
-        tags=["assignments"],
-        parameters=KEYED,
-        request=HeartbeatBody,
-        responses={200: LeaseShape, **REFUSALS},
+    @keyed_post(
+        "heartbeat_assignment", "assignments", body=HeartbeatBody, answer=LeaseShape, refusals=HELD
     )
-    @idempotent
     def post(self, request: Request, assignment: str) -> Response:
         """Extend the lease; `usage` says what was used so far."""
         self.assignment(assignment)
@@ -160,14 +157,9 @@ class HeartbeatView(HeldView):
 class ReleaseView(HeldView):
     """Give an assignment back."""
 
-    @extend_schema(
-        operation_id="release_assignment",
-        tags=["assignments"],
-        parameters=KEYED,
-        request=ReleaseBody,
-        responses={200: LeaseShape, **REFUSALS},
+    @keyed_post(
+        "release_assignment", "assignments", body=ReleaseBody, answer=LeaseShape, refusals=HELD
     )
-    @idempotent
     def post(self, request: Request, assignment: str) -> Response:
         """Put it back in the queue; it counts nothing."""
         self.assignment(assignment)
@@ -241,40 +233,37 @@ def read_result(seat: Seat, data: Any) -> tuple[ResultEnvelope, dict[str, Any]]:
             "The body must be a JSON object.", errors=[Fault(path="", message="must be an object")]
         )
     names = field_names(ResultEnvelope)
-    envelope = read_body(ResultEnvelope, {key: data[key] for key in data if key in names})
     document = {key: held for key, held in data.items() if key not in names}
-    if seat is Seat.PLANNER and isinstance(document.get(PLAN), Mapping):
-        plan = dict(document.pop(PLAN))
-        _require_known(document, frozenset())
-        return envelope, plan
-    known = field_names(model) - {"extra"}
-    _require_known(document, known)
+    is_wrapped = seat is Seat.PLANNER and isinstance(document.get(PLAN), Mapping)
+    known = frozenset({PLAN}) if is_wrapped else field_names(model) - {"extra"}
+    unknown = _unknown(document, known)
+    try:
+        envelope = read_body(ResultEnvelope, {key: data[key] for key in data if key in names})
+    except Invalid as error:
+        error.errors[:0] = unknown
+        raise
+    if unknown:
+        told = ", ".join(fault["path"] for fault in unknown)
+        raise Invalid(f"Unknown fields: {told}.", code="unknown_fields", errors=unknown)
+    if is_wrapped:
+        return envelope, dict(document[PLAN])
     if seat is not Seat.PLANNER:
         # A malformed plan is the planner's result all the same, and uses up a revision.
         read_body(model, document)
     return envelope, document
 
 
-def _require_known(document: Mapping[str, Any], known: frozenset[str]) -> None:
+def _unknown(document: Mapping[str, Any], known: frozenset[str]) -> list[Fault]:
     unknown = sorted(str(key) for key in document if key not in known)
-    if unknown:
-        faults = [Fault(path=key, message="is no field of this request") for key in unknown]
-        raise Invalid(
-            f"Unknown fields: {', '.join(unknown)}.", code="unknown_fields", errors=faults
-        )
+    return [Fault(path=key, message="is no field of this request") for key in unknown]
 
 
 class LogView(HeldView):
     """Write to the live log."""
 
-    @extend_schema(
-        operation_id="append_log",
-        tags=["assignments"],
-        parameters=KEYED,
-        request=LogBody,
-        responses={201: LogShape, **REFUSALS},
+    @keyed_post(
+        "append_log", "assignments", body=LogBody, answer=LogShape, status=201, refusals=HELD
     )
-    @idempotent
     def post(self, request: Request, assignment: str) -> Response:
         """Append text; it counts as progress and extends the lease."""
         self.assignment(assignment)
@@ -288,14 +277,14 @@ class LogView(HeldView):
 class ToolCallsView(HeldView):
     """Record tool calls."""
 
-    @extend_schema(
-        operation_id="record_tool_calls",
-        tags=["assignments"],
-        parameters=KEYED,
-        request=ToolCallsBody,
-        responses={201: ToolCallsShape, **REFUSALS},
+    @keyed_post(
+        "record_tool_calls",
+        "assignments",
+        body=ToolCallsBody,
+        answer=ToolCallsShape,
+        status=201,
+        refusals=HELD,
     )
-    @idempotent
     def post(self, request: Request, assignment: str) -> Response:
         """Record calls in order. Endless repetition is warned of; too many end the assignment."""
         self.assignment(assignment)

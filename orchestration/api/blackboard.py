@@ -16,11 +16,11 @@ from rest_framework.response import Response
 from orchestration.api.base import ApiView, read_body
 from orchestration.api.bodies import EmptyBody, ProgressBody, ReasonBody, StatusBody
 from orchestration.api.idempotency import idempotent
+from orchestration.api.operations import SirView, keyed_post
 from orchestration.api.parsers import JsonParser, parse_json
 from orchestration.api.permissions import (
     require_agent,
     require_commenter,
-    require_sir,
     require_sir_or_scope,
 )
 from orchestration.api.projects import etag
@@ -71,14 +71,7 @@ class HolderView(ApiView):
 class ClaimTaskView(ApiView):
     """Claim one task."""
 
-    @extend_schema(
-        operation_id="claim_task",
-        tags=["blackboard"],
-        parameters=KEYED,
-        request=EmptyBody,
-        responses={200: ClaimedShape, **REFUSALS},
-    )
-    @idempotent
+    @keyed_post("claim_task", "blackboard", body=EmptyBody, answer=ClaimedShape)
     def post(self, request: Request, pid: str, task: str) -> Response:
         """Take the executor's lease of a ready task."""
         found = self.task(pid, task)
@@ -91,14 +84,7 @@ class ClaimTaskView(ApiView):
 class HeartbeatTaskView(HolderView):
     """Keep a task's lease alive."""
 
-    @extend_schema(
-        operation_id="heartbeat_task",
-        tags=["blackboard"],
-        parameters=[*KEYED, *LEASE],
-        request=EmptyBody,
-        responses={200: LeaseShape, **REFUSALS},
-    )
-    @idempotent
+    @keyed_post("heartbeat_task", "blackboard", body=EmptyBody, answer=LeaseShape, parameters=LEASE)
     def post(self, request: Request, pid: str, task: str) -> Response:
         """Extend the lease."""
         found = self.task(pid, task)
@@ -113,14 +99,7 @@ class HeartbeatTaskView(HolderView):
 class ReleaseTaskView(HolderView):
     """Give a task back."""
 
-    @extend_schema(
-        operation_id="release_task",
-        tags=["blackboard"],
-        parameters=[*KEYED, *LEASE],
-        request=ReasonBody,
-        responses={200: TaskShape, **REFUSALS},
-    )
-    @idempotent
+    @keyed_post("release_task", "blackboard", body=ReasonBody, answer=TaskShape, parameters=LEASE)
     def post(self, request: Request, pid: str, task: str) -> Response:
         """Give the task back to the queue; it counts nothing."""
         found = self.task(pid, task)
@@ -139,14 +118,13 @@ class ReleaseTaskView(HolderView):
 class StatusView(HolderView):
     """Move a task as its assignee."""
 
-    @extend_schema(
-        operation_id="set_task_status",
-        tags=["blackboard"],
-        parameters=[*KEYED, *LEASE, *IF_MATCH],
-        request=StatusBody,
-        responses={200: TaskShape, **REFUSALS},
+    @keyed_post(
+        "set_task_status",
+        "blackboard",
+        body=StatusBody,
+        answer=TaskShape,
+        parameters=[*LEASE, *IF_MATCH],
     )
-    @idempotent
     def post(self, request: Request, pid: str, task: str) -> Response:
         """Set working, review, failed, blocked or waiting_human."""
         found = self.task(pid, task)
@@ -239,14 +217,7 @@ def read_form(data: Any) -> tuple[dict[str, Any], UploadedFile[Any]]:
 class CommentsView(ApiView):
     """Comment on a task."""
 
-    @extend_schema(
-        operation_id="add_comment",
-        tags=["blackboard"],
-        parameters=KEYED,
-        request=CommentInput,
-        responses={201: CommentShape, **REFUSALS},
-    )
-    @idempotent
+    @keyed_post("add_comment", "blackboard", body=CommentInput, answer=CommentShape, status=201)
     def post(self, request: Request, pid: str, task: str) -> Response:
         """Write a comment: general, handoff, observation or review."""
         found = self.task(pid, task)
@@ -263,14 +234,9 @@ class CommentsView(ApiView):
 class ProgressView(HolderView):
     """Report progress."""
 
-    @extend_schema(
-        operation_id="report_progress",
-        tags=["blackboard"],
-        parameters=[*KEYED, *LEASE],
-        request=ProgressBody,
-        responses={200: ProgressShape, **REFUSALS},
+    @keyed_post(
+        "report_progress", "blackboard", body=ProgressBody, answer=ProgressShape, parameters=LEASE
     )
-    @idempotent
     def post(self, request: Request, pid: str, task: str) -> Response:
         """Count a step, name a new domain or doubt; the task may be upgraded by it."""
         found = self.task(pid, task)
@@ -291,14 +257,9 @@ class ProgressView(HolderView):
 class DeviationsView(ApiView):
     """Leave a locked blueprint in one point."""
 
-    @extend_schema(
-        operation_id="record_deviation",
-        tags=["blackboard"],
-        parameters=KEYED,
-        request=DeviationInput,
-        responses={201: DepartedShape, **REFUSALS},
+    @keyed_post(
+        "record_deviation", "blackboard", body=DeviationInput, answer=DepartedShape, status=201
     )
-    @idempotent
     def post(self, request: Request, pid: str, task: str) -> Response:
         """Add, skip or change a step of a planned task, with the reason."""
         found = self.task(pid, task)
@@ -314,53 +275,25 @@ class DeviationsView(ApiView):
         return Response(shape.document(), status=201)
 
 
-class CancelView(ApiView):
+class CancelView(SirView):
     """Cancel a task with everything below it."""
 
-    @extend_schema(
-        operation_id="cancel_task",
-        tags=["blackboard"],
-        parameters=[*KEYED, *IF_MATCH],
-        request=ReasonBody,
-        responses={200: TaskShape, **REFUSALS},
-    )
-    @idempotent
+    @keyed_post("cancel_task", "blackboard", body=ReasonBody, answer=TaskShape, parameters=IF_MATCH)
     def post(self, request: Request, pid: str, task: str) -> Response:
         """Cancel it. Only Sir does this, and says why."""
         found = self.task(pid, task)
-        require_sir(self.caller)
-        body = self.body(ReasonBody)
-        cancel_task(
-            task_id=found.pk,
-            actor=self.actor,
-            reason=body.reason,
-            seen_version=self.seen_version(body.version),
-        )
+        self.as_sir(cancel_task, task_id=found.pk)
         return task_answer(found)
 
 
-class ReplanView(ApiView):
+class ReplanView(SirView):
     """Plan a root again."""
 
-    @extend_schema(
-        operation_id="replan_task",
-        tags=["blackboard"],
-        parameters=[*KEYED, *IF_MATCH],
-        request=ReasonBody,
-        responses={200: TaskShape, **REFUSALS},
-    )
-    @idempotent
+    @keyed_post("replan_task", "blackboard", body=ReasonBody, answer=TaskShape, parameters=IF_MATCH)
     def post(self, request: Request, pid: str, task: str) -> Response:
         """End this attempt and plan the task again; it counts nothing. Only Sir does this."""
         found = self.task(pid, task)
-        require_sir(self.caller)
-        body = self.body(ReasonBody)
-        replan_task(
-            task_id=found.pk,
-            actor=self.actor,
-            reason=body.reason,
-            seen_version=self.seen_version(body.version),
-        )
+        self.as_sir(replan_task, task_id=found.pk)
         return task_answer(found)
 
 

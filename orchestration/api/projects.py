@@ -14,6 +14,7 @@ from orchestration.access import visible_projects
 from orchestration.api.base import ApiView
 from orchestration.api.bodies import ProjectCreateBody, ProjectPatchBody, ReasonBody
 from orchestration.api.idempotency import idempotent
+from orchestration.api.operations import SirView, keyed_post
 from orchestration.api.pagination import PAGE_PARAMETERS, paged
 from orchestration.api.permissions import require_decider, require_sir
 from orchestration.api.schema import IF_MATCH, KEYED, problems
@@ -110,8 +111,7 @@ class ProjectView(ApiView):
     )
     def get(self, request: Request, pid: str) -> Response:
         """Read a project with its whole policy."""
-        project = self.project(pid)
-        return Response(project_document(project), headers=etag(project.version))
+        return project_answer(self.project(pid))
 
     @extend_schema(
         operation_id="change_project",
@@ -133,56 +133,34 @@ class ProjectView(ApiView):
             actor=self.actor,
             seen_version=self.seen_version(body.version),
         )
-        return Response(project_document(changed), headers=etag(changed.version))
+        return project_answer(changed)
 
 
-class PauseView(ApiView):
+class PauseView(SirView):
     """Suspend a project."""
 
-    @extend_schema(
-        operation_id="pause_project",
-        tags=["projects"],
-        parameters=[*KEYED, *IF_MATCH],
-        request=ReasonBody,
-        responses={200: ProjectDetail, **problems(401, 403, 404, 409, 412, 422)},
+    @keyed_post(
+        "pause_project", "projects", body=ReasonBody, answer=ProjectDetail, parameters=IF_MATCH
     )
-    @idempotent
     def post(self, request: Request, pid: str) -> Response:
         """Suspend it: leased work may finish, nothing new starts, all clocks stand still."""
-        project = self.project(pid)
-        require_sir(self.caller)
-        body = self.body(ReasonBody)
-        paused = pause_project(
-            project_id=project.pk,
-            actor=self.actor,
-            reason=body.reason,
-            seen_version=self.seen_version(body.version),
-        )
-        return Response(project_document(paused), headers=etag(paused.version))
+        return project_answer(self.as_sir(pause_project, project_id=self.project(pid).pk))
 
 
-class ResumeView(ApiView):
+class ResumeView(SirView):
     """Let a suspended project go on."""
 
-    @extend_schema(
-        operation_id="resume_project",
-        tags=["projects"],
-        parameters=[*KEYED, *IF_MATCH],
-        request=ReasonBody,
-        responses={200: ProjectDetail, **problems(401, 403, 404, 409, 412, 422)},
+    @keyed_post(
+        "resume_project", "projects", body=ReasonBody, answer=ProjectDetail, parameters=IF_MATCH
     )
-    @idempotent
     def post(self, request: Request, pid: str) -> Response:
         """Make it active again; what waited starts."""
-        project = self.project(pid)
-        require_sir(self.caller)
-        body = self.body(ReasonBody)
-        resumed = resume_project(
-            project_id=project.pk,
-            actor=self.actor,
-            seen_version=self.seen_version(body.version),
-        )
-        return Response(project_document(resumed), headers=etag(resumed.version))
+        return project_answer(self.as_sir(resume_project, project_id=self.project(pid).pk))
+
+
+def project_answer(project: Project) -> Response:
+    """Answer with a project as it is after the call."""
+    return Response(project_document(project), headers=etag(project.version))
 
 
 def etag(version: int) -> dict[str, str]:

@@ -191,7 +191,9 @@ def pause_project(
 
 
 @retry_on_deadlock
-def resume_project(*, project_id: int, actor: Actor, seen_version: int | None = None) -> Project:
+def resume_project(
+    *, project_id: int, actor: Actor, reason: str = "", seen_version: int | None = None
+) -> Project:
     """Make a suspended project active again and wake the workers; its clocks go on.
 
     Errors: IllegalTransition when it is not suspended; Stale.
@@ -206,7 +208,7 @@ def resume_project(*, project_id: int, actor: Actor, seen_version: int | None = 
                 f"only a suspended project resumes; this one is {project.status}",
                 current=project.status,
             )
-        activate(work, project, why="resumed")
+        activate(work, project, why=reason or "resumed")
     return project
 
 

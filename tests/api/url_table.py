@@ -1,0 +1,134 @@
+"""The API's URL table as tests walk it: every path, every method, with rows of a real project.
+
+A path that is new fails `test_url_table.py` until it stands in `HUMANS_ONLY` or `AGENTS_TOO`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from orchestration.api import urls
+from orchestration.models import Project
+from tests.api.callers import Caller
+from tests.factories import (
+    agent_step,
+    child,
+    claim,
+    drive,
+    execute,
+    new_agent,
+    set_status,
+    submit_plan,
+)
+
+METHODS = ("get", "post", "put", "patch", "delete")
+PUBLIC = frozenset({"api-schema", "api-docs", "api-nothing"})
+HUMANS_ONLY = frozenset(
+    {
+        ("api-projects", "post"),
+        ("api-project", "patch"),
+        ("api-project-pause", "post"),
+        ("api-project-resume", "post"),
+        ("api-task-cancel", "post"),
+        ("api-task-replan", "post"),
+        ("api-audit-verify", "post"),
+        ("api-decisions", "get"),
+        ("api-decisions-bulk", "post"),
+        ("api-decision", "get"),
+        ("api-decide", "post"),
+        ("api-seen", "post"),
+        ("api-draft", "put"),
+    }
+)
+"""What no agent may do, whatever its scopes."""
+AGENTS_TOO = frozenset(
+    {
+        ("api-projects", "get"),
+        ("api-project", "get"),
+        ("api-messages", "post"),
+        ("api-tasks", "get"),
+        ("api-tasks", "post"),
+        ("api-tasks-import", "post"),
+        ("api-task", "get"),
+        ("api-task-claim", "post"),
+        ("api-task-heartbeat", "post"),
+        ("api-task-release", "post"),
+        ("api-task-status", "post"),
+        ("api-task-outputs", "post"),
+        ("api-task-comments", "post"),
+        ("api-task-progress", "post"),
+        ("api-task-deviations", "post"),
+        ("api-events", "get"),
+        ("api-audit", "get"),
+        ("api-artifacts", "get"),
+        ("api-artifact", "get"),
+        ("api-claim", "post"),
+        ("api-heartbeat", "post"),
+        ("api-result", "post"),
+        ("api-release", "post"),
+        ("api-tool-calls", "post"),
+        ("api-log", "post"),
+    }
+)
+"""What agents may do with the right scope, in their own projects."""
+OWN_ONLY = frozenset({("api-projects", "get"), ("api-claim", "post")})
+"""Paths without a name in them: they answer with the caller's own rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One method of one path. Shape: `path` as the table writes it, below `/api/`."""
+
+    name: str
+    method: str
+    path: str
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What the tables name it by."""
+        return self.name, self.method
+
+    def filled(self, names: Mapping[str, str]) -> str:
+        """The address with real names in it. Errors: KeyError for a name that tests do not know."""
+        return "/api/" + re.sub(r"<str:(\w+)>", lambda found: names[found[1]], self.path)
+
+    def ask(self, caller: Caller, names: Mapping[str, str], body: str = "{}") -> Any:
+        """Ask as somebody, with a JSON body where the method has one."""
+        if self.method == "get":
+            return caller.get(self.filled(names))
+        return caller.generic(self.method.upper(), self.filled(names), body, "application/json")
+
+
+def endpoints() -> Sequence[Endpoint]:
+    """Every endpoint that is not public."""
+    found = []
+    for pattern in urls.urlpatterns:
+        name = str(pattern.name)
+        view = pattern.callback.cls  # type: ignore[union-attr]
+        if name not in PUBLIC:
+            path = str(pattern.pattern)
+            found += [Endpoint(name, one, path) for one in METHODS if hasattr(view, one)]
+    return found
+
+
+def rows_of(project: Project) -> dict[str, str]:
+    """Make one row of each kind in a project. Shape: the names of the table's parameters."""
+    root = submit_plan(project, agent_step("made"), agent_step("asked"), agent_step("held"))
+    drive(project)
+    execute(child(root, "made"), new_agent("maker", project=project))
+    asker, holder = new_agent("asker", project=project), new_agent("holder", project=project)
+    asked, held = child(root, "asked"), child(root, "held")
+    claim(asked, asker)
+    set_status(asked, asker, "waiting_human", detail="Which colour?")
+    lease = claim(held, holder)
+    set_status(held, holder, "working")
+    return {
+        "pid": project.slug,
+        "task": str(held.pk),
+        "assignment": str(lease.pk),
+        "artifact": str(project.artifacts.get().pk),
+        "decision": str(project.decisions.get().pk),
+    }
