@@ -273,6 +273,10 @@ SPECTACULAR_SETTINGS: dict[str, Any] = {
     # The contracts say null the way JSON Schema does, which OpenAPI 3.0 cannot.
     "OAS_VERSION": "3.1.0",
     "SCHEMA_PATH_PREFIX": "/api/",
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "orchestration.api.schema.add_common_refusals",
+    ],
 }
 
 # --- Words, time, files -----------------------------------------------------------------------

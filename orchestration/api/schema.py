@@ -58,6 +58,24 @@ def problems(*statuses: int) -> dict[tuple[int, str], OpenApiResponse]:
     }
 
 
+COMMON = (422, 429)
+"""What any request may be refused with: a query that cannot be read, too many requests."""
+COMMON_WITH_BODY = (400, 413, 415)
+
+
+def add_common_refusals(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """Describe on every operation the refusals that come before its view is asked."""
+    media = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    for item in result["paths"].values():
+        for operation in item.values():
+            more = COMMON + (COMMON_WITH_BODY if "requestBody" in operation else ())
+            known = operation["responses"]
+            for status in more:
+                known.setdefault(str(status), {"content": media, "description": _TEXTS[status]})
+            operation["responses"] = dict(sorted(known.items()))
+    return result
+
+
 class ModelExtension(PydanticExtension):  # type: ignore[no-untyped-call]
     """Describe our models: what is sent as it is read, what is answered as it is written."""
 

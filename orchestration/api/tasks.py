@@ -19,8 +19,8 @@ from orchestration.api.pagination import PAGE_PARAMETERS, paged
 from orchestration.api.permissions import require_sir_or_scope
 from orchestration.api.projects import etag
 from orchestration.api.schema import KEYED, problems
-from orchestration.api.shapes.dossier import DossierShape
-from orchestration.api.shapes.tasks import ImportShape, IntakeShape, TaskPage, TaskShape
+from orchestration.api.shapes.dossier import DossierShape, TaskAnswer
+from orchestration.api.shapes.tasks import ImportShape, IntakeShape, TaskList, TaskShape
 from orchestration.errors import Fault, Invalid
 from orchestration.models import Project, Task
 from orchestration.rules.profiles import known_roles
@@ -61,7 +61,7 @@ class TasksView(ApiView):
         operation_id="list_tasks",
         tags=["tasks"],
         parameters=TASK_FILTERS,
-        responses={200: TaskPage, **problems(401, 404, 422)},
+        responses={200: TaskList, **problems(401, 404, 422)},
     )
     def get(self, request: Request, pid: str) -> Response:
         """List tasks, oldest first; `?view=master` answers the master task list instead."""
@@ -244,7 +244,7 @@ class TaskView(ApiView):
         parameters=[
             OpenApiParameter("expand", str, enum=["all"], description="Everything about it.")
         ],
-        responses={200: DossierShape, **problems(401, 404, 422)},
+        responses={200: TaskAnswer, **problems(401, 404, 422)},
     )
     def get(self, request: Request, pid: str, task: str) -> Response:
         """Read a task; with `?expand=all` with everything that belongs to it."""

@@ -15,6 +15,7 @@ from django.urls import resolve
 from orchestration.models import AuditEvent, Project
 from tests.api.callers import EVERY_SCOPE, Caller, agent_client, human_client
 from tests.api.url_table import AGENTS_TOO, HUMANS_ONLY, OWN_ONLY, Endpoint, endpoints, rows_of
+from tests.factories import new_agent
 
 EVERY = endpoints()
 UNKNOWN = "no_such_field"
@@ -30,7 +31,7 @@ def named(wanted: list[Endpoint]) -> pytest.MarkDecorator:
 @pytest.fixture
 def names(project: Project) -> Mapping[str, str]:
     """A row of each kind in the project demo."""
-    return rows_of(project)
+    return rows_of(project, new_agent("holder", project=project))
 
 
 def test_each_path_says_whose_it_is() -> None:

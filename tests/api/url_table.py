@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestration.api import urls
-from orchestration.models import Project
+from orchestration.models import Agent, Project
 from tests.api.callers import Caller
 from tests.factories import (
     agent_step,
@@ -114,21 +114,27 @@ def endpoints() -> Sequence[Endpoint]:
     return found
 
 
-def rows_of(project: Project) -> dict[str, str]:
-    """Make one row of each kind in a project. Shape: the names of the table's parameters."""
+def rows_of(project: Project, holder: Agent) -> dict[str, str]:
+    """Make one row of each kind in a project; one agent holds the task and its assignment.
+
+    Shape: the names of the table's parameters, and what a holder and a decider have to send.
+    """
     root = submit_plan(project, agent_step("made"), agent_step("asked"), agent_step("held"))
     drive(project)
     execute(child(root, "made"), new_agent("maker", project=project))
-    asker, holder = new_agent("asker", project=project), new_agent("holder", project=project)
+    asker = new_agent("asker", project=project)
     asked, held = child(root, "asked"), child(root, "held")
     claim(asked, asker)
     set_status(asked, asker, "waiting_human", detail="Which colour?")
     lease = claim(held, holder)
     set_status(held, holder, "working")
+    decision = project.decisions.get()
     return {
         "pid": project.slug,
         "task": str(held.pk),
         "assignment": str(lease.pk),
         "artifact": str(project.artifacts.get().pk),
-        "decision": str(project.decisions.get().pk),
+        "decision": str(decision.pk),
+        "lease_token": lease.lease_token,
+        "digest": decision.digest,
     }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+from pydantic import RootModel
+
 from orchestration.api.shapes.decisions import DecisionShape
 from orchestration.api.shapes.method import (
     AssessmentShape,
@@ -95,3 +97,7 @@ def _flat(held: Dossier, name: str) -> list[Any]:
         for output in held.outputs
         for one in getattr(output, name)
     ]
+
+
+class TaskAnswer(RootModel[TaskShape | DossierShape]):
+    """A task, or with `?expand=all` the task with everything about it."""

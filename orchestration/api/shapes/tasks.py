@@ -5,7 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Self
 
+from pydantic import RootModel
+
 from orchestration.api.shapes.base import Shape
+from orchestration.contracts.master_list import MasterEntry
 from orchestration.models import Assessment, Task
 from orchestration.selectors.tasks import TaskFacts, master_status
 
@@ -138,6 +141,10 @@ class TaskPage(Shape):
     results: list[TaskShape]
     next: str | None
     previous: str | None
+
+
+class TaskList(RootModel[TaskPage | dict[str, MasterEntry]]):
+    """One page of tasks, or with `?view=master` the whole master list by key."""
 
 
 class SignalShape(Shape):
