@@ -150,6 +150,11 @@ def make_master_row(
 
 
 def _master_note(task: Task) -> str:
+    origin = gettext("self-initiated") if task.is_self_initiated else ""
+    return " · ".join(filter(None, (origin, _state_note(task))))
+
+
+def _state_note(task: Task) -> str:
     if task.status == T.PENDING:
         reason = not_ready_reason(task)
         return _reason_words(reason, rank=task.rank) if reason is not None else ""

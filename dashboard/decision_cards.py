@@ -166,7 +166,7 @@ def question_words(decision: Decision) -> str:
     kind = DecisionKind(decision.kind)
     reason = decision.content.get("reason")
     if kind is K.WAITING_HUMAN and reason == "red_line":
-        return gettext("This task crosses a red line. May it start?")
+        return engine_words(decision.question)
     if kind is K.CLARIFICATION and reason == "blocked":
         return gettext("This task is blocked. Can it go on?")
     known = QUESTIONS.get((kind, bool(decision.content.get("fix"))))

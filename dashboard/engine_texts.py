@@ -94,6 +94,9 @@ REFUSALS: Mapping[str, str | StrPromise] = {
 QUESTIONS: Mapping[str, str | StrPromise] = {
     "This task is blocked. Can it go on?": _("This task is blocked. Can it go on?"),
     "This task crosses a red line. May it start?": _("This task crosses a red line. May it start?"),
+    "The plan for this task crosses a red line. May it go on?": _(
+        "The plan for this task crosses a red line. May it go on?"
+    ),
     "The plan did not pass its audit. What now?": _("The plan did not pass its audit. What now?"),
     "A High defect is being fixed by rule.": _("A High defect is being fixed by rule."),
     "This irreversible step was cut off while it ran. May it run again?": _(

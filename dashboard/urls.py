@@ -56,6 +56,7 @@ pages: list[URLPattern | URLResolver] = [
     path("projects/<slug:slug>/tasks/<int:pk>/node/", projects.node, name="node"),
     path("projects/<slug:slug>/tasks/<int:pk>/graph/", projects.graph, name="graph"),
     path("projects/<slug:slug>/tasks/<int:pk>/timeline/", projects.timeline, name="timeline"),
+    path("projects/<slug:slug>/tasks/<int:pk>/risks/", projects.risks, name="risks"),
     path(
         "projects/<slug:slug>/tasks/<int:pk>/phases/<int:phase>/", projects.band, name="band"
     ),

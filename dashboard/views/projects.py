@@ -87,7 +87,7 @@ def board(request: DashboardRequest, slug: str) -> HttpResponse:
     root = pick_root(project, request.GET.get("task", ""))
     context = _head_context(request, project) | _pipeline_context(project)
     context |= _master_context(request, project, root)
-    context |= _plan_context(request, project, root)
+    context |= _plan_context(request, project, root) | _risks_context(root)
     context |= log_context(project, root)
     context |= {
         "crumbs": [Crumb(_("Projects"), address("projects")), Crumb(project.name)],
@@ -170,8 +170,17 @@ def _plan_context(request: DashboardRequest, project: Project, root: Task | None
         "graph_version": graph_version(root, graph),
         "steps": [one.task.step_key for one in graph.steps][:200],
         "gantt": make_gantt(read_timeline(root, now), now),
-        "observations": [(one, who_words(one.source)) for one in list_observations(root)],
         "phase": phase,
+    }
+
+
+def _risks_context(root: Task | None) -> dict[str, Any]:
+    if root is None:
+        return {}
+    found = list_observations(root)
+    return {
+        "observations": [(one, who_words(one.source)) for one in found.shown],
+        "observation_total": found.total,
     }
 
 
@@ -265,6 +274,16 @@ def timeline(request: DashboardRequest, slug: str, pk: int) -> HttpResponse:
     now = timezone.now()
     context = {"gantt": make_gantt(read_timeline(root, now), now), "project": project, "root": root}
     return render(request, f"{PAGE}#timeline", context)
+
+
+@page
+@require_GET
+def risks(request: DashboardRequest, slug: str, pk: int) -> HttpResponse:
+    """The risks and observations of one root."""
+    project = access_project(request.user, slug)
+    root = access_task(project, str(pk))
+    context = _risks_context(root) | {"project": project, "root": root}
+    return render(request, f"{PAGE}#risks", context)
 
 
 # --- Pause and resume -----------------------------------------------------------------------------

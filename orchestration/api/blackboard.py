@@ -14,8 +14,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from orchestration.api.base import ApiView, read_body
-from orchestration.api.bodies import EmptyBody, ProgressBody, ReasonBody, StatusBody
+from orchestration.api.bodies import EmptyBody, ProgressBody, ReasonBody, SpawnBody, StatusBody
 from orchestration.api.idempotency import idempotent
+from orchestration.api.operations import REFUSALS as REFUSED
 from orchestration.api.operations import SirView, keyed_post
 from orchestration.api.parsers import JsonParser, parse_json
 from orchestration.api.permissions import (
@@ -43,6 +44,7 @@ from orchestration.services.deviations import record_deviation
 from orchestration.services.orphans import require_ever_held
 from orchestration.services.outputs import MAX_OUTPUT_BYTES, read_output
 from orchestration.services.progress import Progress, report_progress
+from orchestration.services.spawning import NewChild, spawn_task
 from orchestration.services.tasks import (
     StatusChange,
     add_task_comment,
@@ -55,8 +57,6 @@ from orchestration.services.tasks import (
     replan_task,
 )
 from orchestration.services.uploads import store_upload
-
-REFUSALS = problems(400, 401, 403, 404, 409, 412, 422)
 
 
 class HolderView(ApiView):
@@ -164,7 +164,7 @@ class OutputsView(HolderView):
                 },
             },
         },
-        responses={201: OutputShape, **REFUSALS, **problems(413, 415)},
+        responses={201: OutputShape, **problems(*REFUSED, 413, 415)},
     )
     @idempotent
     def post(self, request: Request, pid: str, task: str) -> Response:
@@ -252,6 +252,43 @@ class ProgressView(HolderView):
         fresh = fresh_task(found)
         shape = TaskShape.of_task(fresh, facts_of(fresh.project, [fresh])[fresh.pk])
         return Response(ProgressShape(task=shape, upgraded=upgraded).document())
+
+
+class SpawnView(HolderView):
+    """Spawn a child of a task."""
+
+    @keyed_post(
+        "spawn_task",
+        "blackboard",
+        body=SpawnBody,
+        answer=TaskShape,
+        status=201,
+        parameters=LEASE,
+        refusals=(*REFUSED, 413),
+    )
+    def post(self, request: Request, pid: str, task: str) -> Response:
+        """Create a child of the task you work on; it is offered to agents like any other.
+
+        Depth comes from the server. You go on meanwhile, and hand in once every child has ended.
+        """
+        found = self.task(pid, task)
+        agent = require_agent(self.caller, Scope.EXECUTE)
+        body = self.body(SpawnBody)
+        child = NewChild(
+            text=body.description or body.title,
+            title=body.title,
+            role=body.role,
+            scope=body.scope,
+            estimated_steps=body.estimated_steps,
+        )
+        made = spawn_task(
+            task_id=found.pk,
+            child=child,
+            agent=agent,
+            actor=self.actor,
+            lease_token=self.lease_token,
+        )
+        return Response(task_document(fresh_task(made)), status=201)
 
 
 class DeviationsView(ApiView):

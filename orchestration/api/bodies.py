@@ -62,13 +62,17 @@ class ReasonBody(Body):
 
 
 class MessageBody(Body):
-    """A message for intake."""
+    """A message for intake. `self_initiated` marks what an agent thought of by itself."""
 
     text: StrictStr
+    self_initiated: StrictBool = False
 
 
 class TaskCreateBody(Body):
-    """A new root task. With a plan it is a workflow, with a role or route it skips the scoring."""
+    """A new root task. With a plan it is a workflow, with a role or route it skips the scoring.
+
+    `self_initiated` marks what an agent thought of by itself.
+    """
 
     title: Annotated[StrictStr, Field(max_length=300)] = ""
     description: StrictStr = ""
@@ -81,6 +85,17 @@ class TaskCreateBody(Body):
     external_key: Name = ""
     rank: Annotated[StrictInt, Field(ge=-RANK_LIMIT, le=RANK_LIMIT)] | None = None
     scope: Names = ()
+    self_initiated: StrictBool = False
+
+
+class SpawnBody(Body):
+    """A child of the task that the caller works on; it is smaller than its task."""
+
+    title: Annotated[StrictStr, Field(max_length=300)] = ""
+    description: StrictStr = ""
+    role: Annotated[StrictStr, Field(max_length=40)] = ""
+    scope: Names = ()
+    estimated_steps: Annotated[StrictInt, Field(ge=1, le=1_000_000)] | None = None
 
 
 class StatusBody(Body):

@@ -18,6 +18,7 @@ from orchestration.api.idempotency import idempotent
 from orchestration.api.pagination import PAGE_PARAMETERS, paged
 from orchestration.api.permissions import require_sir_or_scope
 from orchestration.api.projects import etag
+from orchestration.api.requests import Caller
 from orchestration.api.schema import KEYED, problems
 from orchestration.api.shapes.dossier import DossierShape, TaskAnswer
 from orchestration.api.shapes.tasks import ImportShape, IntakeShape, TaskList, TaskShape
@@ -109,6 +110,7 @@ class TasksView(ApiView):
             specification=body.specification,
             rank=body.rank,
             scope=body.scope,
+            is_self_initiated=self_initiated(self.caller, asked=body.self_initiated),
         )
 
 
@@ -163,6 +165,13 @@ def _bad_filter(name: str, message: str) -> Invalid:
     return Invalid(f"{name}: {message}.", errors=[Fault(path=name, message=message)])
 
 
+def self_initiated(caller: Caller, *, asked: bool) -> bool:
+    """Say whether work is an agent's own idea. Errors: Invalid for a person who says so."""
+    if asked and caller.agent is None:
+        raise _bad_filter("self_initiated", "only an agent's own idea is marked so")
+    return asked
+
+
 class MessagesView(ApiView):
     """Messages to a project."""
 
@@ -180,7 +189,10 @@ class MessagesView(ApiView):
         require_sir_or_scope(self.caller, Scope.ORCHESTRATE)
         body = self.body(MessageBody)
         task, assessment, _ = submit_message(
-            project_id=project.pk, text=body.text, actor=self.actor
+            project_id=project.pk,
+            text=body.text,
+            actor=self.actor,
+            is_self_initiated=self_initiated(self.caller, asked=body.self_initiated),
         )
         task = fresh_task(task)
         facts = facts_of(task.project, [task])

@@ -52,6 +52,7 @@ urlpatterns: list[URLPattern] = [
     route(f"{TASK}/outputs", blackboard.OutputsView, "api-task-outputs"),
     route(f"{TASK}/comments", blackboard.CommentsView, "api-task-comments"),
     route(f"{TASK}/progress", blackboard.ProgressView, "api-task-progress"),
+    route(f"{TASK}/spawn", blackboard.SpawnView, "api-task-spawn"),
     route(f"{TASK}/deviations", blackboard.DeviationsView, "api-task-deviations"),
     route(f"{TASK}/cancel", blackboard.CancelView, "api-task-cancel"),
     route(f"{TASK}/replan", blackboard.ReplanView, "api-task-replan"),

@@ -161,6 +161,11 @@ class Task(models.Model):
         return self.parent_id is None
 
     @property
+    def is_spawned(self) -> bool:
+        """Whether an agent made it below its own task; a step of a plan has a blueprint."""
+        return self.parent_id is not None and self.blueprint_id is None
+
+    @property
     def lineage_root_id(self) -> int:
         """The id of the root that failures and spending are counted on."""
         return self.root_id or self.pk

@@ -264,7 +264,7 @@ def pick_root(project: Project, wanted: str) -> Task | None:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """A risk or an observation beside the master list. `is_risk` for what a plan or audit said."""
+    """A risk or an observation beside the master list. `is_risk` for what an agent met at work."""
 
     text: str
     step_key: str
@@ -272,23 +272,32 @@ class Observation:
     is_risk: bool
 
 
-def list_observations(root: Task, *, limit: int = 6) -> list[Observation]:
-    """List an audit's suggestions, the steps' declared risks and the newest observations."""
-    comments = (
-        Comment.objects.filter(
-            Q(task=root) | Q(task__root=root), comment_type=CommentType.OBSERVATION.value
-        )
-        .select_related("task")
-        .order_by("-pk")[:limit]
+@dataclass(frozen=True, slots=True)
+class Observations:
+    """What agents, the audit and the plan say of a root's risks. Shape: `total` counts them all."""
+
+    shown: list[Observation]
+    total: int
+
+
+def list_observations(root: Task, *, limit: int = 6) -> Observations:
+    """List the newest observations, then an audit's suggestions and the steps' declared risks.
+
+    What somebody met while working comes first: it is news, the plan's own risks were known.
+    """
+    comments = Comment.objects.filter(
+        Q(task=root) | Q(task__root=root), comment_type=CommentType.OBSERVATION.value
     )
-    seen = [Observation(one.body, one.task.step_key, one.author, is_risk=False) for one in comments]
+    newest = comments.select_related("task").order_by("-pk")[:limit]
+    seen = [Observation(one.body, one.task.step_key, one.author, is_risk=True) for one in newest]
     blueprint = root.blueprints.order_by("-number").defer("canonical").first()
     suggestions = blueprint.suggestions if blueprint is not None else []
-    risky = root.children.filter(is_superseded=False).exclude(risks=[]).order_by("pk")[:limit]
-    risks = [
-        Observation(str(text), step.step_key, "plan", is_risk=True)
-        for step in risky
-        for text in step.risks
+    audit = [Observation(str(text), "", "audit", is_risk=False) for text in suggestions]
+    steps = root.children.filter(is_superseded=False).exclude(risks=[]).order_by("pk")
+    declared = [
+        Observation(str(text), key, "plan", is_risk=False)
+        for key, risks in steps.values_list("step_key", "risks")
+        for text in risks
     ]
-    audit = [Observation(str(text), "", "audit", is_risk=True) for text in suggestions]
-    return [*audit, *risks, *seen][:limit]
+    total = comments.count() + len(audit) + len(declared)
+    return Observations([*seen, *audit, *declared][:limit], total)

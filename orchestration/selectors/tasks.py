@@ -55,7 +55,9 @@ def reason_of(task: Task, *, running: int) -> NotReadyReason | None:
     parent = task.parent
     if parent is not None:
         root = task.root or parent
-        held = root.is_ending or root.is_replanning or parent.status != TaskStatus.WORKING
+        # A child that an agent spawned may be what its blocked spawner waits for.
+        idle = parent.status != TaskStatus.WORKING and not task.is_spawned
+        held = root.is_ending or root.is_replanning or idle
         if held or task.phase > parent.open_phase:
             return NotReadyReason.PHASE
         if running >= task.project.policy.limits.parallel_children:
@@ -152,8 +154,7 @@ def ready_tasks(project: Project) -> QuerySet[Task]:
         .annotate(count=Count("pk"))
         .values("count")
     )
-    in_plan = Q(
-        parent__status=TaskStatus.WORKING.value,
+    in_plan = Q(Q(parent__status=TaskStatus.WORKING.value) | Q(blueprint__isnull=True)) & Q(
         phase__lte=F("parent__open_phase"),
         root__is_ending=False,
         root__is_replanning=False,

@@ -10,10 +10,11 @@ from orchestration.services.assignments import cancel_live
 from orchestration.services.blockers import ask_behind
 from orchestration.services.blueprints import descendant_ids
 from orchestration.services.inbox import withdraw_open
-from orchestration.services.lookups import lineage_root, lock_project
+from orchestration.services.lookups import lineage_root, lock_project, lock_task
 from orchestration.services.loop import complete_project_if_done, end_attempt
 from orchestration.services.moves import move_task, void_defects
 from orchestration.services.readiness import start_roots
+from orchestration.services.spawned import tell_spawner
 from orchestration.services.work import Work, locked
 from orchestration.states import TASK_TERMINAL, TaskStatus
 
@@ -35,6 +36,9 @@ def cancel_tree(work: Work, task: Task, *, why: str, reason: str = BY_SIR) -> No
         complete_project_if_done(work, project)
         work.flush()
         start_roots(work, project)
+        return
+    if task.is_spawned:
+        tell_spawner(work, task, lock_task(task.parent_id))
         return
     _cancel_dependents(work, task, why=why, reason=reason)
     root = lineage_root(task)

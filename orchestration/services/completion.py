@@ -26,6 +26,7 @@ from orchestration.services.loop import conclude_root
 from orchestration.services.moves import move_task
 from orchestration.services.outputs import add_comment, add_output
 from orchestration.services.readiness import make_ready, ready_again, start_roots
+from orchestration.services.spawned import tell_spawner
 from orchestration.services.verification import record_layers, report_layers
 from orchestration.services.work import Work
 from orchestration.states import (
@@ -73,8 +74,13 @@ def unblock(work: Work, task: Task) -> None:
 def advance(work: Work, task: Task, parent: Task) -> list[Assignment]:
     """Release the dependents of a finished or skipped step, close its phase, finish its parent.
 
+    A spawned child's end is told to its spawner, who goes on by itself.
     Locks: expects the parent locked; takes the dependents in id order.
     """
+    if task.is_spawned:
+        tell_spawner(work, task, parent)
+    if not parent.is_planned:
+        return []
     ready: list[Task] = []
     if close_dependencies(task.pk):
         ready = ready_dependents(task.pk, parent.open_phase)

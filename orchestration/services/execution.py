@@ -25,6 +25,7 @@ from orchestration.services.outputs import (
     newest_outputs,
 )
 from orchestration.services.review import start_review
+from orchestration.services.spawned import require_children_ended
 from orchestration.services.verification import is_handed_in
 from orchestration.services.work import Work
 from orchestration.states import AssignmentStatus, TaskStatus
@@ -117,6 +118,8 @@ def _review(
     work: Work, assignment: Assignment, parent: Task | None, outputs: Sequence[Output]
 ) -> list[Assignment]:
     task = assignment.task
+    if assignment.agent_id is not None:
+        require_children_ended(task)
     record_reads(task.pk, assignment.pk, work.now)
     move_assignment(work, assignment, AssignmentStatus.DONE)
     handed_in = [[one.title, one.version, one.sha256] for one in outputs]

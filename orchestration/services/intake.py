@@ -57,7 +57,7 @@ class NewTask:
 
 @retry_on_deadlock
 def submit_message(
-    *, project_id: int, text: str, actor: Actor
+    *, project_id: int, text: str, actor: Actor, is_self_initiated: bool = False
 ) -> tuple[Task, Assessment, PrefilterResult]:
     """Take a message in: S0 decides in this call whether it is small talk, direct, or to be scored.
 
@@ -69,7 +69,8 @@ def submit_message(
         project = lock_project(project_id)
         reopen_for_work(work, project)
         result = prefilter(cleaned, project.policy)
-        task = _new_root(work, project, NewTask(text=cleaned), kind=_kind_of(result))
+        new = NewTask(text=cleaned, is_self_initiated=is_self_initiated)
+        task = _new_root(work, project, new, kind=_kind_of(result))
         work.flush()
         if result.kind_of_message is MessageKind.CONTINUATION:
             _post_continuation(work, project, task, cleaned)
@@ -156,7 +157,12 @@ def _new_root(
         subject=f"task:{task.pk}",
         project_id=project.pk,
         task_id=task.pk,
-        after={"status": TaskStatus.PENDING.value, "kind": kind.value, "title": task.title},
+        after={
+            "status": TaskStatus.PENDING.value,
+            "kind": kind.value,
+            "title": task.title,
+            **({"self_initiated": True} if new.is_self_initiated else {}),
+        },
     )
     work.hint(f"project:{project.pk}", project.pk)
     return task

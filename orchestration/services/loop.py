@@ -31,6 +31,7 @@ from orchestration.services.moves import (
 from orchestration.services.plan_requests import can_plan
 from orchestration.services.readiness import make_ready, start_roots
 from orchestration.services.red_lines import own_approvals
+from orchestration.services.spawned import cancel_children, tell_spawner
 from orchestration.services.upgrade import upgrade_if_due
 from orchestration.services.work import Work, locked
 from orchestration.states import (
@@ -99,6 +100,7 @@ def fail_leaf(
     cancel_live(work, [task.pk], why="the task failed")
     withdraw_open(work, [task.pk], why="the task failed")
     void_defects(work, [task.pk], why="the task failed")
+    cancel_children(work, task, why="the task failed")
     move_task(work, task, TaskStatus.FAILED, detail=why, facts={"class": failure_class})
     if not no_more_tries and upgrade_if_due(work, task, failures=task.tries):
         return []
@@ -106,7 +108,10 @@ def fail_leaf(
         return fail_root(work, task, context)
     if not no_more_tries and task.tries < task.project.policy.thresholds.step_attempts:
         return retry_leaf(work, task)
-    end_attempt(work, lineage_root(task), cause=context | {"step": task.step_key})
+    if task.is_spawned:
+        tell_spawner(work, task, lock_task(task.parent_id))
+    else:
+        end_attempt(work, lineage_root(task), cause=context | {"step": task.step_key})
     ask_behind(work, task)
     return []
 

@@ -165,7 +165,8 @@ def apply_score(
 ) -> None:
     """Store an S1 record and set the task's route, complexity and risk from it.
 
-    At depth 3 a complex task takes the light plan: nothing may be planned below it.
+    At depth 3 a complex task takes the light plan: nothing may be planned below it. So does one
+    that an agent spawned.
     """
     scored = result.as_json()
     Assessment.objects.create(
@@ -182,7 +183,8 @@ def apply_score(
         created_at=work.now,
     )
     route = result.route
-    if route is Route.THREE_STEP and task.depth >= task.project.policy.limits.depth:
+    is_leaf = task.is_spawned or task.depth >= task.project.policy.limits.depth
+    if route is Route.THREE_STEP and is_leaf:
         route = Route.LIGHT_PLAN
     risk = RiskLevel(task.risk_level) if task.risk_level else result.risk_level
     complexity = result.complexity

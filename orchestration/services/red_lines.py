@@ -5,11 +5,13 @@ Source: DESIGN section 8 ("Red lines"), section 4 rule 13.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from orchestration.models import Task
+from orchestration.models import Assignment, Task
+from orchestration.rules.phrases import Signal
 from orchestration.rules.redlines import red_line_digest, red_lines_in
+from orchestration.services.clocks import stop_clock
 from orchestration.services.inbox import open_decision
 from orchestration.services.moves import move_task
 from orchestration.services.work import Work
@@ -44,31 +46,65 @@ def own_approvals(task: Task) -> list[str]:
 
 def meets_red_line(work: Work, task: Task) -> bool:
     """Send a task that touches a red line to Sir, once for the same text (rule 13)."""
-    matches = red_lines_in(task_texts(task), task.project.policy)
+    texts = task_texts(task)
+    matches = red_lines_in(texts, task.project.policy)
     if not matches:
         return False
-    digest = red_line_digest(task_texts(task), task.project.policy)
+    digest = red_line_digest(texts, task.project.policy)
     if digest in task.approved_digests:
         return False
     task.asked_from = TaskStatus.PENDING.value
+    fix = {"fix": dict(planned_fix(task))} if planned_fix(task) else {}
+    commands = [{"argv": list(one["argv"])} for one in _commands(task)]
+    _ask(
+        work, task, matches, digest, "This task crosses a red line. May it start?",
+        commands=commands, **fix,
+    )  # fmt: skip
+    return True
+
+
+def plan_meets_red_line(work: Work, task: Task, held: Assignment, steps: Sequence[str]) -> bool:
+    """Send a working task to Sir when the light plan of its agent touches a red line.
+
+    What Sir approved in the task's own text is not asked again, nor is the same plan.
+    Locks: expects task and assignment locked.
+    """
+    matches = red_lines_in(steps, task.project.policy)
+    if own_approvals(task):
+        approved = {one.text for one in red_lines_in(task_texts(task), task.project.policy)}
+        matches = [one for one in matches if one.text not in approved]
+    digest = red_line_digest(steps, task.project.policy)
+    if not matches or digest in task.approved_digests:
+        return False
+    task.asked_from = TaskStatus.WORKING.value
+    stop_clock(work, held)
+    question = "The plan for this task crosses a red line. May it go on?"
+    listed = "\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1))
+    _ask(work, task, matches, digest, question, detail=listed)
+    return True
+
+
+def _ask(
+    work: Work, task: Task, matches: Sequence[Signal], digest: str, question: str, **more: Any
+) -> None:
+    """Move a task to Sir and show him what was matched."""
     task.risk_level = RiskLevel.CRITICAL.value
     work.touch(task, "asked_from", "risk_level")
     move_task(work, task, TaskStatus.WAITING_HUMAN, detail="red line: needs Sir", why="red_line")
-    found = [{"kind": one.kind, "text": one.text, "offset": one.offset} for one in matches]
     open_decision(
         work,
         kind=DecisionKind.WAITING_HUMAN,
         project=task.project,
         task=task,
         title=task.title,
-        question="This task crosses a red line. May it start?",
+        question=question,
         content={
             "reason": "red_line",
             "digest": digest,
             "description": task.description,
-            "matches": found,
-            "commands": [{"argv": list(one["argv"])} for one in _commands(task)],
-            **({"fix": dict(planned_fix(task))} if planned_fix(task) else {}),
+            "matches": [
+                {"kind": one.kind, "text": one.text, "offset": one.offset} for one in matches
+            ],
+            **more,
         },
     )
-    return True

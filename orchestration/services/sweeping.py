@@ -201,8 +201,9 @@ def restart_stranded_tasks() -> int:
         )
         .filter(
             Q(parent__isnull=True, is_planned=False)
-            | Q(
-                parent__status=TaskStatus.WORKING.value,
+            | (Q(parent__status=TaskStatus.WORKING.value) | Q(blueprint__isnull=True))
+            & Q(
+                parent__isnull=False,
                 phase__lte=F("parent__open_phase"),
                 root__is_ending=False,
                 root__is_replanning=False,

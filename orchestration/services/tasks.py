@@ -5,7 +5,6 @@ Source: DESIGN section 4 (task table, rules 6, 16), sections 12 and 14, source d
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from orchestration.contracts.results import CommentInput, OutputInput
@@ -17,7 +16,7 @@ from orchestration.errors import (
     NotFound,
     NotReady,
 )
-from orchestration.models import Agent, Assignment, Comment, Output, Plan, Task
+from orchestration.models import Agent, Assignment, Comment, Output, Task
 from orchestration.selectors.tasks import not_ready_reason
 from orchestration.services.assignments import (
     cancel_live,
@@ -33,6 +32,7 @@ from orchestration.services.cancelling import cancel_tree
 from orchestration.services.clocks import stop_clock
 from orchestration.services.execution import hand_in_task, start_work
 from orchestration.services.inbox import open_decision
+from orchestration.services.light_plans import store_light_plan
 from orchestration.services.lookups import lock_project, lock_task, require_version
 from orchestration.services.loop import fail_leaf, fail_root, replan_root, settle_ending
 from orchestration.services.moves import move_assignment, move_task
@@ -45,7 +45,6 @@ from orchestration.states import (
     TASK_HOLDS_SLOT,
     AssignmentStatus,
     DecisionKind,
-    PlanStatus,
     Route,
     Seat,
     TaskStatus,
@@ -247,22 +246,6 @@ def _apply_change(work: Work, task: Task, held: Assignment, change: StatusChange
                 {"path": "status", "message": "working, review, failed, blocked, waiting_human"}
             ],
         )
-
-
-def store_light_plan(work: Work, task: Task, held: Assignment, steps: Sequence[str]) -> None:
-    """Keep an executor's light plan as an unaudited plan; its length is the estimate."""
-    Plan.objects.create(
-        task=task,
-        attempt=task.attempt,
-        revision=task.plans.filter(attempt=task.attempt).count() + 1,
-        status=PlanStatus.DRAFT.value,
-        is_light=True,
-        backend="external",
-        agent_id=held.agent_id,
-        body={"steps": [{"id": str(n), "action": text} for n, text in enumerate(steps, 1)]},
-    )
-    task.estimated_steps = len(steps)
-    work.touch(task, "estimated_steps")
 
 
 def ask_sir(work: Work, task: Task, held: Assignment, question: str) -> None:

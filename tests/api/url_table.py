@@ -60,6 +60,7 @@ AGENTS_TOO = frozenset(
         ("api-task-outputs", "post"),
         ("api-task-comments", "post"),
         ("api-task-progress", "post"),
+        ("api-task-spawn", "post"),
         ("api-task-deviations", "post"),
         ("api-events", "get"),
         ("api-audit", "get"),
@@ -107,7 +108,7 @@ def endpoints() -> Sequence[Endpoint]:
     found = []
     for pattern in urls.urlpatterns:
         name = str(pattern.name)
-        view = pattern.callback.cls  # type: ignore[union-attr]
+        view = getattr(pattern.callback, "cls", None)
         if name not in PUBLIC:
             path = str(pattern.pattern)
             found += [Endpoint(name, one, path) for one in METHODS if hasattr(view, one)]

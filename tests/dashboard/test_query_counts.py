@@ -19,14 +19,14 @@ COUNTS = {
     "/inbox/history/": 10,
     "/inbox/{decision}/": 21,
     "/projects/": 11,
-    "/projects/size/": 36,
+    "/projects/size/": 37,
     "/projects/size/tasks/{root}/": 33,
     "/audit/": 12,
     "/changes/?after=999999&project=size": 6,
     "/projects/size/log/": 7,
     "/projects/size/tasks/{step}/node/": 10,
     "/projects/size/tasks/{root}/row/": 8,
-    "/projects/size/tasks/{root}/graph/": 19,
+    "/projects/size/tasks/{root}/graph/": 16,
 }
 
 

@@ -49,6 +49,7 @@ class TaskShape(Shape):
     cancel_reason: str
     is_superseded: bool
     is_irreversible: bool
+    self_initiated: bool
     expected_artifacts: list[Any]
     verify: list[Any]
     run: list[Any]
@@ -101,6 +102,7 @@ def _method(task: Task) -> dict[str, Any]:
         "role": task.role or None,
         "scope": task.scope,
         "is_irreversible": task.is_irreversible,
+        "self_initiated": task.is_self_initiated,
         "expected_artifacts": task.expected_artifacts,
         "verify": task.verify,
         "run": task.run,

@@ -1,0 +1,33 @@
+"""Light plans: the short list that an executor sends when it starts a medium task.
+
+Source: DESIGN section 6 ("Light plan"), section 8 ("Red lines").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from orchestration.models import Assignment, Plan, Task
+from orchestration.services.red_lines import plan_meets_red_line
+from orchestration.services.work import Work
+from orchestration.states import PlanStatus
+
+
+def store_light_plan(work: Work, task: Task, held: Assignment, steps: Sequence[str]) -> None:
+    """Keep an executor's light plan as an unaudited plan; its length is the estimate.
+
+    A plan that crosses a red line goes to Sir before the work goes on.
+    """
+    Plan.objects.create(
+        task=task,
+        attempt=task.attempt,
+        revision=task.plans.filter(attempt=task.attempt).count() + 1,
+        status=PlanStatus.DRAFT.value,
+        is_light=True,
+        backend="external",
+        agent_id=held.agent_id,
+        body={"steps": [{"id": str(n), "action": text} for n, text in enumerate(steps, 1)]},
+    )
+    task.estimated_steps = len(steps)
+    work.touch(task, "estimated_steps")
+    plan_meets_red_line(work, task, held, steps)

@@ -1,0 +1,71 @@
+"""What becomes of the children that an agent spawned below its own task.
+
+A spawned child's end is told to its spawner and does not fail it; the spawner's end takes its
+children with it.
+Source: DESIGN section 11, section 4 rule 7.
+"""
+
+from __future__ import annotations
+
+from orchestration.contracts.results import CommentInput
+from orchestration.errors import Conflict
+from orchestration.models import Task
+from orchestration.services.assignments import cancel_live
+from orchestration.services.blueprints import descendant_ids
+from orchestration.services.inbox import withdraw_open
+from orchestration.services.moves import move_task, void_defects
+from orchestration.services.outputs import add_comment
+from orchestration.services.work import Work, locked
+from orchestration.states import SUPERSEDED_REASON, TASK_TERMINAL, TaskStatus
+
+ENDED = TASK_TERMINAL | {TaskStatus.FAILED}
+"""A failed child that has tries left is pending again before anybody sees it."""
+
+
+def require_children_ended(task: Task) -> None:
+    """Raise while a child that was spawned below a task has not ended.
+
+    Errors: Conflict naming them.
+    """
+    rows = task.children.filter(blueprint__isnull=True, is_superseded=False)
+    open_rows = rows.exclude(status__in=[state.value for state in ENDED]).order_by("pk")
+    names = []
+    for row in open_rows:
+        row.project = task.project
+        names.append(str(row))
+    if names:
+        raise Conflict(
+            f"its children have not ended: {', '.join(names)}", code="children_open", children=names
+        )
+
+
+def tell_spawner(work: Work, child: Task, spawner: Task) -> None:
+    """Tell the spawner's task how a child ended, where its agent reads it."""
+    child.project = spawner.project
+    said = f"{child} ended: {child.status}"
+    reason = child.status_detail or child.cancel_reason
+    body = f"{said}, {reason}" if reason else said
+    add_comment(work, spawner, CommentInput(body=body[:2000]), author="system")
+
+
+def cancel_children(work: Work, task: Task, *, why: str) -> None:
+    """Cancel the open children that were spawned below a task, with all below them.
+
+    Locks: expects the task locked; takes everything below in id order.
+    """
+    children = task.children.filter(blueprint__isnull=True, is_superseded=False)
+    ids = list(children.values_list("pk", flat=True))
+    if not ids:
+        return
+    ids += descendant_ids(ids)
+    rows = list(locked(Task.objects.filter(pk__in=ids)).order_by("pk"))
+    cancel_live(work, ids, why=why)
+    withdraw_open(work, ids, why=why)
+    void_defects(work, ids, why=why)
+    for row in rows:
+        row.project = task.project
+        row.is_superseded = True
+        work.touch(row, "is_superseded")
+        if row.status not in TASK_TERMINAL:
+            move_task(work, row, TaskStatus.CANCELLED, why=why, cancel_reason=SUPERSEDED_REASON)
+    work.flush()

@@ -1,0 +1,172 @@
+"""Spawn a child below the task that an agent works on.
+
+Depth comes from the server, the matrix of profiles binds, and each child is strictly smaller than
+what it comes from; it passes S0 and S1 like anything else. A child is executed as it is: one that
+scores as complex takes the light plan.
+Source: DESIGN section 11 ("Recursion"), section 17.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from orchestration.errors import Fault, Forbidden, IllegalTransition, Invalid, NotFound
+from orchestration.models import Agent, Project, Task
+from orchestration.rules.profiles import known_roles, may_spawn
+from orchestration.rules.scope import proper_subset
+from orchestration.services.blueprints import take_numbers
+from orchestration.services.intake import require_text, title_of
+from orchestration.services.lookups import lock_project
+from orchestration.services.readiness import make_ready
+from orchestration.services.retrying import retry_on_deadlock
+from orchestration.services.tasks import held_lease, lock_with_parent
+from orchestration.services.work import Actor, Work, unit_of_work
+from orchestration.states import TaskStatus
+
+NOT_WORDS = re.compile(r"[\W_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class NewChild:
+    """A child as its spawner describes it. Shape: `scope` and `estimated_steps` may be left out."""
+
+    text: str
+    title: str = ""
+    role: str = ""
+    scope: tuple[str, ...] = ()
+    estimated_steps: int | None = None
+
+
+@retry_on_deadlock
+def spawn_task(
+    *, task_id: int, child: NewChild, agent: Agent, actor: Actor, lease_token: str = ""
+) -> Task:
+    """Create a child of the task that an agent works on, and offer it.
+
+    Errors: LeaseLost; IllegalTransition unless the task is working; Forbidden beyond depth, width
+    or matrix; Invalid for an unknown role and for a child that is not smaller, with every fault.
+    Locks: project (for the number), parent, task.
+    """
+    text = require_text(child.text or child.title)
+    with unit_of_work(actor) as work:
+        project_id = Task.objects.filter(pk=task_id).values_list("project_id", flat=True).first()
+        if project_id is None:
+            raise NotFound("There is no such task.")
+        project = lock_project(project_id)
+        task = lock_with_parent(task_id)
+        task.project = project
+        held_lease(task, agent, lease_token)
+        if task.status != TaskStatus.WORKING:
+            raise IllegalTransition(
+                f"only a working task spawns; this one is {task.status}",
+                allowed=[TaskStatus.WORKING.value] if task.status == TaskStatus.CLAIMED else [],
+                current=task.status,
+            )
+        _require_place(task, child)
+        _require_smaller(task, child, text)
+        return _spawn(work, project, task, child, text)
+
+
+def _require_place(task: Task, child: NewChild) -> None:
+    """Raise beyond depth, width or matrix. Errors: Forbidden; Invalid for an unknown role."""
+    policy = task.project.policy
+    if child.role and child.role not in known_roles():
+        known = f"must be one of {', '.join(sorted(known_roles()))}"
+        raise Invalid(f"role: {known}.", errors=[Fault(path="role", message=known)])
+    if task.depth >= policy.limits.depth:
+        raise Forbidden(
+            f"Nothing is spawned below depth {policy.limits.depth}.",
+            code="spawn_depth", depth=task.depth,
+        )  # fmt: skip
+    if task.children.filter(is_superseded=False).count() >= policy.limits.children:
+        raise Forbidden(
+            f"A task has at most {policy.limits.children} children.", code="spawn_width"
+        )
+    may = may_spawn(
+        task.role or None,
+        child.role or None,
+        subcoding_may_spawn=policy.workflow.subcoding_may_spawn,
+    )
+    if not may:
+        said = f"{task.role or 'a task without a role'} may not spawn {child.role or 'one'}"
+        raise Forbidden(f"By the matrix of profiles {said}.", code="spawn_matrix")
+
+
+def _require_smaller(task: Task, child: NewChild, text: str) -> None:
+    """Raise unless a child is strictly smaller than what it comes from.
+
+    Errors: Invalid listing every fault.
+    """
+    faults: list[Fault] = []
+    told = {_folded(text), _folded(f"{child.title} {text}")}
+    for above in _upwards(task):
+        known = {_folded(above.title), _folded(above.description)} - {""}
+        if told & known:
+            message = "is the text of a task above it"
+            faults.append(Fault(path="description", message=message))
+            break
+    if child.scope and not proper_subset(child.scope, task.scope):
+        faults.append(Fault(path="scope", message="must be smaller than the scope of its task"))
+    estimated = task.estimated_steps
+    if child.estimated_steps is not None and estimated and child.estimated_steps >= estimated:
+        message = f"must be below the {estimated} of its task"
+        faults.append(Fault(path="estimated_steps", message=message))
+    if faults:
+        raise Invalid("A child is smaller than its task.", code="not_smaller", errors=faults)
+
+
+def _upwards(task: Task) -> Sequence[Task]:
+    """List a task and everything above it."""
+    rows, above = [task], task.parent
+    while above is not None:
+        rows.append(above)
+        above = above.parent
+    return rows
+
+
+def _folded(text: str) -> str:
+    """Fold what makes no difference: case, width, white space and punctuation."""
+    return NOT_WORDS.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip()
+
+
+def _spawn(work: Work, project: Project, task: Task, child: NewChild, text: str) -> Task:
+    number = take_numbers(project, 1)[0]
+    made = Task.objects.create(
+        project=project,
+        number=number,
+        parent=task,
+        root=task.root or task,
+        step_key=f"s{task.children.filter(blueprint__isnull=True).count() + 1}",
+        title=(child.title or title_of(text))[:300],
+        description=text,
+        depth=task.depth + 1,
+        phase=task.open_phase,
+        rank=number,
+        role=child.role,
+        scope=list(child.scope),
+        estimated_steps=child.estimated_steps,
+        created_at=work.now,
+        updated_at=work.now,
+    )
+    work.record(
+        "task.pending",
+        subject=f"task:{made.pk}",
+        project_id=project.pk,
+        task_id=made.pk,
+        after={
+            "status": TaskStatus.PENDING.value,
+            "parent": task.pk,
+            "step": made.step_key,
+            "depth": made.depth,
+            "title": made.title,
+        },
+        why="spawned",
+    )
+    work.hint(f"project:{project.pk}", project.pk)
+    work.hint(f"task:{task.pk}", project.pk)
+    made.parent = task
+    make_ready(work, [made])
+    return made
