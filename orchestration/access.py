@@ -12,10 +12,20 @@ from enum import StrEnum
 from typing import TypeVar
 
 from django.contrib.auth.models import AbstractBaseUser, AnonymousUser, User
-from django.db.models import Model, QuerySet
+from django.db.models import Model, Q, QuerySet
 
 from orchestration.errors import NotFound
-from orchestration.models import Agent, Artifact, Assignment, Decision, Project, Task
+from orchestration.models import (
+    Agent,
+    Artifact,
+    Assignment,
+    Decision,
+    Mail,
+    MailRecipient,
+    Project,
+    Task,
+)
+from orchestration.states import AssignmentStatus, Seat
 
 Viewer = Agent | AbstractBaseUser | AnonymousUser
 M = TypeVar("M", bound=Model)
@@ -124,6 +134,59 @@ def access_decision(viewer: Viewer, name: str) -> Decision:
     """Find a row of the inbox. Errors: NotFound."""
     rows = visible_decisions(viewer).select_related("project", "task", "decided_by", "defect")
     return _found(rows, name, "decision")
+
+
+def visible_mail(viewer: Viewer) -> QuerySet[Mail]:
+    """List the mail somebody may read: people with a role all, an agent its own."""
+    rows = Mail.objects.filter(project__in=visible_projects(viewer))
+    if not isinstance(viewer, Agent):
+        return rows
+    received = MailRecipient.objects.filter(agent=viewer).values("mail")
+    return rows.filter(Q(sender_agent=viewer) | Q(pk__in=received))
+
+
+def access_mail(viewer: Viewer, message_id: str) -> Mail:
+    """Find a mail by its message_id; an auditor finds the intent that it was asked about.
+
+    Errors: NotFound.
+    """
+    rows = Mail.objects.select_related("conversation", "project", "task", "sender_agent")
+    rows = rows.filter(message_id=message_id)
+    found = rows.filter(pk__in=visible_mail(viewer).values("pk")).first()
+    if found is None and isinstance(viewer, Agent):
+        asked = Assignment.objects.filter(
+            agent=viewer,
+            seat=Seat.AUDITOR.value,
+            status=AssignmentStatus.LEASED.value,
+            input__message_id=message_id,
+        )
+        found = rows.first() if asked.exists() else None
+    if found is None:
+        raise NotFound("There is no such mail.")
+    return found
+
+
+def access_any_task(viewer: Viewer, name: str) -> Task:
+    """Find a task by id or readable key among everything that somebody may see.
+
+    Errors: NotFound, also where a key means several tasks.
+    """
+    rows = Task.objects.select_related("project", "assignee").filter(
+        project__in=visible_projects(viewer)
+    )
+    found_id = row_id(name)
+    if found_id is not None:
+        found = rows.filter(pk=found_id).first()
+    else:
+        prefix, _, number_text = name.rpartition("-")
+        number = row_id(number_text) if prefix else None
+        several: list[Task] = []
+        if number is not None:
+            several = list(rows.filter(project__key_prefix__iexact=prefix, number=number)[:2])
+        found = several[0] if len(several) == 1 else None
+    if found is None:
+        raise NotFound("There is no such task.")
+    return found
 
 
 def _found(rows: QuerySet[M], name: str, noun: str) -> M:

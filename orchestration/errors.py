@@ -113,6 +113,21 @@ class MissingHandoff(Conflict):
     code = "missing_handoff"
 
 
+class HandshakeRequired(Conflict):
+    """The task may not start before its executor's intent is confirmed.
+
+    `handshake` is the state of the intent that waits, None where none was sent.
+    """
+
+    code = "handshake_required"
+
+
+class MessageConflict(Conflict):
+    """Another mail stands under this `message_id`."""
+
+    code = "message_conflict"
+
+
 class AlreadyDecided(Conflict):
     """Another verdict stands. `standing` is `{verdict, decided_by, decided_at, reason}`."""
 

@@ -84,6 +84,26 @@ class DecisionStatus(StrEnum):
     WITHDRAWN = "withdrawn"
 
 
+class HandshakeStatus(StrEnum):
+    """States of one intent that an executor put up for confirmation; first who has to answer."""
+
+    AWAITING_SPAWNER = "awaiting_spawner"
+    AWAITING_AUDITOR = "awaiting_auditor"
+    AWAITING_SIR = "awaiting_sir"
+    CONFIRMED = "confirmed"
+    CONFIRMED_WITH_CORRECTION = "confirmed_with_correction"
+    REJECTED = "rejected"
+    VOID = "void"
+
+
+class ConversationStatus(StrEnum):
+    """States of a conversation; only a query and a negotiation close by themselves."""
+
+    OPEN = "open"
+    AWAITING_SIR = "awaiting_sir"
+    CLOSED = "closed"
+
+
 class TaskKind(StrEnum):
     """`message` rows stay off the master list and outside the loop."""
 
@@ -295,7 +315,32 @@ DECISION_MOVES: Mapping[DecisionStatus, frozenset[DecisionStatus]] = MappingProx
         DecisionStatus.WITHDRAWN: frozenset(),
     }
 )
+H = HandshakeStatus
+_ANSWERS = frozenset({H.CONFIRMED, H.CONFIRMED_WITH_CORRECTION, H.REJECTED, H.VOID})
+HANDSHAKE_MOVES: Mapping[HandshakeStatus, frozenset[HandshakeStatus]] = MappingProxyType(
+    {
+        H.AWAITING_SPAWNER: frozenset({H.AWAITING_AUDITOR, H.AWAITING_SIR}) | _ANSWERS,
+        H.AWAITING_AUDITOR: frozenset({H.AWAITING_SIR}) | _ANSWERS,
+        H.AWAITING_SIR: _ANSWERS,
+        H.CONFIRMED: frozenset(),
+        H.CONFIRMED_WITH_CORRECTION: frozenset(),
+        H.REJECTED: frozenset(),
+        H.VOID: frozenset(),
+    }
+)
+CONVERSATION_MOVES: Mapping[ConversationStatus, frozenset[ConversationStatus]] = MappingProxyType(
+    {
+        ConversationStatus.OPEN: frozenset(
+            {ConversationStatus.AWAITING_SIR, ConversationStatus.CLOSED}
+        ),
+        ConversationStatus.AWAITING_SIR: frozenset({ConversationStatus.CLOSED}),
+        ConversationStatus.CLOSED: frozenset(),
+    }
+)
 
+HANDSHAKE_OPEN = frozenset({H.AWAITING_SPAWNER, H.AWAITING_AUDITOR, H.AWAITING_SIR})
+HANDSHAKE_PASSED = frozenset({H.CONFIRMED, H.CONFIRMED_WITH_CORRECTION})
+"""An intent in one of these lets its executor start."""
 TASK_TERMINAL = frozenset({T.DONE, T.CANCELLED})
 """Ends of a task. `failed` and `fatal` can still move, so they are not in it."""
 TASK_HOLDS_SLOT = frozenset({T.CLAIMED, T.WORKING})

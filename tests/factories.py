@@ -12,11 +12,16 @@ from uuid import uuid4
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group, User
 
+from orchestration.contracts.mail import MailInput
+from orchestration.contracts.mail_types import MailType
 from orchestration.contracts.results import CommentInput, OutputInput
-from orchestration.models import Agent, Assignment, Decision, Project, Task
+from orchestration.models import Agent, Assignment, Decision, Mail, Project, Task
+from orchestration.rules.scoring import COLLABORATION
 from orchestration.services.agents import create_agent
 from orchestration.services.decisions import Outcome, Verdict, decide_decision
 from orchestration.services.intake import NewTask, create_task
+from orchestration.services.mesh import send_mail
+from orchestration.services.posts import Post
 from orchestration.services.projects import create_project
 from orchestration.services.tasks import (
     StatusChange,
@@ -27,7 +32,7 @@ from orchestration.services.tasks import (
 )
 from orchestration.services.work import SYSTEM, Actor, Slot
 from orchestration.services.working import work_until_idle
-from orchestration.states import CommentType, DecisionStatus
+from orchestration.states import CommentType, Complexity, DecisionStatus
 
 SLOT = Slot("test:0:0")
 Step = dict[str, Any]
@@ -151,6 +156,52 @@ def set_status(task: Task, agent: Agent, status: str, **rest: Any) -> Task:
     return change_status(task_id=task.pk, change=change, agent=agent, actor=actor_of(agent))
 
 
+def confirm_intent(
+    task: Task,
+    agent: Agent,
+    *,
+    questions: Sequence[str] = (),
+    scope: Sequence[str] = ("as asked",),
+    message_id: str = "",
+    **rest: Any,
+) -> Mail:
+    """Put up what an agent understood of its claimed task; without questions rules confirm it."""
+    document = MailInput(
+        type=MailType.INTENT_CONFIRMATION,
+        message_id=message_id or f"intent-{uuid4()}",
+        scope=tuple(scope),
+        approach="step by step",
+        questions=tuple(questions),
+        **rest,
+    )
+    return post(document, agent, task=task)
+
+
+def post(
+    document: MailInput,
+    agent: Agent,
+    *,
+    task: Task | None = None,
+    answered: Mail | None = None,
+    project: Project | None = None,
+) -> Mail:
+    """Send a mail as an agent."""
+    about = task or (answered.task if answered is not None else None)
+    known = answered.project if answered is not None else None
+    home = project or (about.project if about is not None else known)
+    assert home is not None
+    letter = Post(document, actor_of(agent), agent, home, task=about, answered=answered)
+    return send_mail(letter).mail
+
+
+def start(task: Task, agent: Agent) -> None:
+    """Begin a claimed task; where its complexity asks for it, after the handshake."""
+    mode = COLLABORATION[Complexity(fresh(task).complexity or Complexity.LOW)]
+    if mode.handshake:
+        confirm_intent(task, agent, scope=task.scope or ("as asked",))
+    set_status(task, agent, "working")
+
+
 def hand_in(task: Task, agent: Agent, content: str = "the work") -> None:
     """Hand in an output and a hand-off."""
     document = OutputInput(title="work", content=content)
@@ -168,6 +219,6 @@ def hand_in(task: Task, agent: Agent, content: str = "the work") -> None:
 def execute(task: Task, agent: Agent, content: str = "the work") -> None:
     """Do a whole step as an agent: claim, work, hand in, review."""
     claim(task, agent)
-    set_status(task, agent, "working")
+    start(task, agent)
     hand_in(task, agent, content)
     set_status(task, agent, "review")

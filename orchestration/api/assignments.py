@@ -44,6 +44,7 @@ from orchestration.contracts.results import (
     CrossVerifierResult,
     ExecutorResult,
     FixerResult,
+    IntentResult,
     QaResult,
     ScorerResult,
 )
@@ -59,6 +60,7 @@ from orchestration.services.agent_results import (
     submit_result,
     task_of,
 )
+from orchestration.services.handshake import HANDSHAKE
 from orchestration.states import Seat
 
 RESULTS: Mapping[Seat, type[Document]] = {
@@ -186,12 +188,16 @@ class ResultView(HeldView):
 
         By seat: executor and fixer `output, comment, status, detail` (a fixer that was asked to
         propose: `proposed_fix`); planner a plan, bare or as `plan`; auditor `verdict, checks,
-        suggestions`; qa `verdict, defects, low_defects, artifact_digests`; scorer `dimensions,
-        rationale`. A malformed plan is refused with every fault, and uses up a revision all the
-        same. The identical report again is 200 and changes nothing.
+        suggestions` (asked about an intent: `status, corrections, detail`); qa `verdict, defects,
+        low_defects, artifact_digests`; scorer `dimensions, rationale`. A malformed plan is refused
+        with every fault, and uses up a revision all the same. The identical report again is 200 and
+        changes nothing.
         """
         row = self.assignment(assignment)
-        envelope, document = read_result(Seat(row.seat), request.data)
+        about_intent = HANDSHAKE in row.input
+        envelope, document = read_result(
+            Seat(row.seat), request.data, model=IntentResult if about_intent else None
+        )
         following = envelope.claim_next
         recorded = submit_result(
             hold=self.hold(assignment, envelope.lease_token),
@@ -218,14 +224,16 @@ class ResultView(HeldView):
         return wish_of(self.caller, following.seats, following.projects)
 
 
-def read_result(seat: Seat, data: Any) -> tuple[ResultEnvelope, dict[str, Any]]:
-    """Split a result into its envelope and the document of its seat.
+def read_result(
+    seat: Seat, data: Any, *, model: type[Document] | None = None
+) -> tuple[ResultEnvelope, dict[str, Any]]:
+    """Split a result into its envelope and the document of its seat, or of `model`.
 
     A planner's plan may be the body itself or its `plan`. Documents keep what they do not know;
     the body does not.
     Errors: Invalid listing every fault; NotReady for a seat that is not taken over REST yet.
     """
-    model = RESULTS.get(seat)
+    model = model or RESULTS.get(seat)
     if model is None:
         raise NotReady(f"The seat {seat} is not taken over REST yet.", code="seat_unsupported")
     if not isinstance(data, Mapping):

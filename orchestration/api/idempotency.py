@@ -18,6 +18,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from orchestration.api.base import ApiView
+from orchestration.api.long_poll import WAIT_HEADER
 from orchestration.errors import Fault, Invalid
 from orchestration.services.idempotency import (
     Answer,
@@ -53,8 +54,9 @@ def idempotent(handler: Handler) -> Handler:
         except Exception:
             give_up_request(record_id=begun, actor=actor)
             raise
-        if response.status_code == 204:
-            # Nothing was there to do; the same key may find something next time.
+        if response.status_code == 204 or response.has_header(WAIT_HEADER):
+            # Nothing was there to do, or the answer is not whole yet: what the caller waits for may
+            # be there next time. Mail is not sent twice by that; its message_id is its key.
             give_up_request(record_id=begun, actor=actor)
         else:
             body = JSONRenderer().render(response.data).decode()

@@ -1,6 +1,7 @@
-"""Wait for work without holding anything: a long poll holds no thread and no database connection.
+"""Wait for work or a reply without holding anything: no thread and no database connection.
 
-This wraps the HTTP application. A claim that finds nothing is answered 204 with WAIT_HEADER; then
+This wraps the HTTP application. A claim that finds nothing is answered with WAIT_HEADER, and so is
+a mail whose sender waits for the reply (its message_id keeps it from being sent twice); then
 the request waits here, on the event loop, until the bell rings or a few seconds have passed, and is
 asked again, whole. Each time it is an ordinary request, with its permissions; it is throttled once.
 The bell is the channel layer's group of agents' work: a hint that is lost costs a few seconds.
@@ -30,6 +31,8 @@ Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Any, Any, Any], Awaitable[None]]
 
 CLAIM_PATH = "/api/assignments/claim"
+MAIL_PATH = "/api/mail"
+WAITING_PATHS = frozenset({CLAIM_PATH, MAIL_PATH})
 WAIT_HEADER = "Countersign-Wait"
 RAW_WAIT_HEADER = WAIT_HEADER.lower().encode()
 MAX_WAITERS = 512
@@ -146,7 +149,7 @@ class LongPoll:
 
     async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
         """Pass every request on; a claim that finds nothing waits and is asked again."""
-        if scope["method"] != "POST" or scope["path"].rstrip("/") != CLAIM_PATH:
+        if scope["method"] != "POST" or scope["path"].rstrip("/") not in WAITING_PATHS:
             await self.application(scope, receive, send)
             return
         body, is_whole = await _read_body(receive)
@@ -183,6 +186,8 @@ class LongPoll:
         One with an Idempotency-Key may come back for the same answer, so its claim stays.
         """
         names = {name.lower() for name, _ in scope.get("headers", ())}
+        if scope["path"].rstrip("/") != CLAIM_PATH:
+            return
         if answer.status != 200 or b"idempotency-key" in names:
             return
         claimed = json.loads(answer.body)

@@ -8,7 +8,17 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from orchestration.api import artifacts, assignments, audit, blackboard, decisions, docs, projects
+from orchestration.api import (
+    artifacts,
+    assignments,
+    audit,
+    blackboard,
+    decisions,
+    docs,
+    mail,
+    projects,
+    shared_documents,
+)
 from orchestration.api import tasks as task_views
 from orchestration.api.base import ApiView
 from orchestration.api.routing import route
@@ -33,6 +43,7 @@ class NothingHere(ApiView):
 
 PROJECT = "projects/<str:pid>"
 TASK = f"{PROJECT}/tasks/<str:task>"
+SHARED = f"{TASK}/shared/<str:name>"
 ASSIGNMENT = "assignments/<str:assignment>"
 DECISION = "decisions/<str:decision>"
 
@@ -56,6 +67,9 @@ urlpatterns: list[URLPattern] = [
     route(f"{TASK}/deviations", blackboard.DeviationsView, "api-task-deviations"),
     route(f"{TASK}/cancel", blackboard.CancelView, "api-task-cancel"),
     route(f"{TASK}/replan", blackboard.ReplanView, "api-task-replan"),
+    route(f"{TASK}/shared", shared_documents.SharedDocumentsView, "api-shared-documents"),
+    route(f"{SHARED}", shared_documents.SharedDocumentView, "api-shared-document"),
+    route(f"{SHARED}/versions", shared_documents.SharedVersionsView, "api-shared-versions"),
     route(f"{PROJECT}/events", audit.EventsView, "api-events"),
     route(f"{PROJECT}/audit", audit.AuditView, "api-audit"),
     route(f"{PROJECT}/audit/verify", audit.VerifyView, "api-audit-verify"),
@@ -67,6 +81,7 @@ urlpatterns: list[URLPattern] = [
     route(f"{ASSIGNMENT}/release", assignments.ReleaseView, "api-release"),
     route(f"{ASSIGNMENT}/tool-calls", assignments.ToolCallsView, "api-tool-calls"),
     route(f"{ASSIGNMENT}/log", assignments.LogView, "api-log"),
+    route("mail/", mail.MailView, "api-mail"),
     route("decisions/", decisions.DecisionsView, "api-decisions"),
     route("decisions/bulk", decisions.BulkView, "api-decisions-bulk"),
     route(f"{DECISION}/", decisions.DecisionDetailView, "api-decision"),

@@ -105,8 +105,25 @@ def _label(kind: DecisionKind, verdict: str, params: Mapping[str, Any]) -> str:
     return f"{kind}.{verdict}"
 
 
+_OTHER_CODES: Mapping[str, Mapping[str, str]] = {
+    "intent": {
+        "task_resumes": "agent_starts",
+        "agent_gets_answer": "agent_gets_correction",
+        "task_fails": "attempt_counts",
+    },
+    "negotiation": {
+        "task_resumes": "proposal_stands",
+        "agent_gets_answer": "your_words_stand",
+        "task_fails": "no_agreement",
+    },
+}
+"""What a clarification does that is about no blocked task, by the parameter `about`."""
+
+
 def _code(code: str, params: Mapping[str, Any]) -> str:
-    return "fixer_fixes" if code == "applies_fix" and not params.get("has_fix") else code
+    if code == "applies_fix" and not params.get("has_fix"):
+        return "fixer_fixes"
+    return _OTHER_CODES.get(str(params.get("about")), {}).get(code, code)
 
 
 def verdicts_of(kind: DecisionKind) -> tuple[str, ...]:

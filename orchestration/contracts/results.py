@@ -179,6 +179,23 @@ class AuditorResult(Document):
         return verdict
 
 
+class IntentResult(Document):
+    """What an auditor hands in about an executor's intent."""
+
+    status: Literal["confirmed", "confirmed_with_correction", "rejected"]
+    corrections: Texts = ()
+    detail: StrictStr = ""
+
+    @model_validator(mode="after")
+    def require_words(self) -> Self:
+        """Require the corrections of a correction and the reason of a refusal."""
+        if self.status == "confirmed_with_correction" and not self.corrections:
+            raise fault("corrections", "say what is corrected in 'corrections'")
+        if self.status == "rejected" and not (self.detail.strip() or self.corrections):
+            raise fault("detail", "a rejected intent needs 'detail'")
+        return self
+
+
 class DefectCategory(StrEnum):
     """What kind of finding it is: a defect, or a deviation from what was asked."""
 

@@ -5,6 +5,14 @@ from orchestration.models.artifacts import Artifact, ArtifactContent, ArtifactRe
 from orchestration.models.assignments import Assignment, LogChunk, ToolCall
 from orchestration.models.audit import AuditEvent, AuditSeal, Canary
 from orchestration.models.decisions import Decision, DecisionView
+from orchestration.models.mail import (
+    Conversation,
+    Handshake,
+    Mail,
+    MailRecipient,
+    SharedDocument,
+    SharedDocumentVersion,
+)
 from orchestration.models.outputs import Output, Verification
 from orchestration.models.plans import AuditReport, Blueprint, Deviation, Plan
 from orchestration.models.projects import Project
@@ -24,17 +32,23 @@ __all__ = [
     "Blueprint",
     "Canary",
     "Comment",
+    "Conversation",
     "Decision",
     "DecisionView",
     "Defect",
     "Deviation",
+    "Handshake",
     "HumanToken",
     "IdempotencyRecord",
     "LogChunk",
+    "Mail",
+    "MailRecipient",
     "Output",
     "Plan",
     "Project",
     "QAReview",
+    "SharedDocument",
+    "SharedDocumentVersion",
     "Task",
     "TaskDependency",
     "ToolCall",

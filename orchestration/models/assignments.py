@@ -13,7 +13,11 @@ from orchestration.states import AssignmentStatus, Seat
 
 
 class Assignment(models.Model):
-    """One piece of agent work. `token` fences: a result under an older token is refused."""
+    """One piece of agent work. `token` fences: a result under an older token is refused.
+
+    Shape: `corrections` is a list of texts, oldest first: what was corrected or answered when its
+    executor's intent was confirmed. They hold for whoever works on it and are part of its prompt.
+    """
 
     project = models.ForeignKey(
         Project, on_delete=models.PROTECT, related_name="assignments", db_index=False
@@ -50,6 +54,7 @@ class Assignment(models.Model):
     deadline_remaining_seconds = models.FloatField(null=True, blank=True)
     input = models.JSONField(default=dict, blank=True)
     prompt = models.TextField(blank=True, default="")
+    corrections = models.JSONField(default=list, blank=True)
     hints = models.JSONField(default=dict, blank=True)
     limits = models.JSONField(default=dict, blank=True)
     usage = models.JSONField(default=dict, blank=True)

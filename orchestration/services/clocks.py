@@ -7,10 +7,18 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from orchestration.models import Assignment, Decision, Project
+from django.db.models import QuerySet
+
+from orchestration.models import Assignment, Decision, Handshake, Project
 from orchestration.services.moves import move_project
 from orchestration.services.work import Work, locked
-from orchestration.states import AssignmentStatus, DecisionStatus, ProjectStatus, TaskStatus
+from orchestration.states import (
+    HANDSHAKE_OPEN,
+    AssignmentStatus,
+    DecisionStatus,
+    ProjectStatus,
+    TaskStatus,
+)
 
 CLOCK_FIELDS = (
     "is_clock_stopped",
@@ -47,6 +55,18 @@ def stop_clocks(work: Work, project: Project) -> None:
         stop_clock(work, row)
     for decision in _waiting_decisions(project):
         stop_deadline(work, decision)
+    for handshake in _open_handshakes(project).filter(due_at__isnull=False):
+        handshake.due_seconds = _seconds_until(handshake.due_at, work)
+        handshake.due_at = None
+        work.touch(handshake, "due_at", "due_seconds")
+
+
+def _open_handshakes(project: Project) -> QuerySet[Handshake]:
+    """List the intents of a project that wait for an answer. Locks: them, in id order."""
+    rows = Handshake.objects.filter(
+        task__project=project, status__in=[state.value for state in HANDSHAKE_OPEN]
+    )
+    return locked(rows).order_by("pk")
 
 
 def _waiting_decisions(project: Project) -> list[Decision]:
@@ -76,7 +96,9 @@ def _start_deadline(work: Work, decision: Decision) -> None:
 
 
 def stop_clock(work: Work, row: Assignment) -> None:
-    """Stop one lease's clocks, keeping what was left of the lease and of the timeout."""
+    """Stop one lease's clocks, keeping what was left of the lease and of the timeout, once."""
+    if row.is_clock_stopped:
+        return
     row.lease_remaining_seconds = _seconds_until(row.lease_expires_at, work)
     row.deadline_remaining_seconds = _seconds_until(row.deadline, work)
     row.is_clock_stopped = True
@@ -89,10 +111,17 @@ def _seconds_until(end: datetime | None, work: Work) -> float:
 
 
 def start_clocks(work: Work, project: Project) -> None:
-    """Let stopped leases and deadlines go on, but not the leases of tasks that wait for Sir."""
+    """Let stopped leases and deadlines go on, but no lease that waits for Sir or for an ack."""
+    waiting = list(_open_handshakes(project))
+    for handshake in waiting:
+        if handshake.due_seconds is not None:
+            handshake.due_at = work.now + timedelta(seconds=handshake.due_seconds)
+            handshake.due_seconds = None
+            work.touch(handshake, "due_at", "due_seconds")
     rows = Assignment.objects.filter(
         project=project, status=AssignmentStatus.LEASED.value, is_clock_stopped=True
     ).exclude(task__status=TaskStatus.WAITING_HUMAN.value)
+    rows = rows.exclude(pk__in=[handshake.assignment_id for handshake in waiting])
     for row in locked(rows).order_by("pk"):
         start_clock(work, row, seconds=row.lease_remaining_seconds or 0)
     for decision in _waiting_decisions(project):

@@ -15,6 +15,7 @@ from orchestration.contracts.results import CommentInput, OutputInput
 from orchestration.errors import MissingHandoff, MissingOutput
 from orchestration.models import Agent, Assignment, Output, Task
 from orchestration.models.statements import record_reads
+from orchestration.services.handshake_gate import may_start, require_start
 from orchestration.services.loop import fail_leaf, settle_ending
 from orchestration.services.moves import move_assignment, move_task
 from orchestration.services.outputs import (
@@ -43,12 +44,14 @@ class HandIn:
     runs: Sequence[Mapping[str, Any]] = field(default=())
 
 
-def start_work(work: Work, task: Task) -> None:
+def start_work(work: Work, task: Task, held: Assignment) -> None:
     """Move a claimed task to working; the locked artifacts it may read are recorded.
 
+    Errors: HandshakeRequired where the executor's intent has to be confirmed first.
     Locks: expects the task locked.
     """
     if task.status == TaskStatus.CLAIMED:
+        require_start(task, held)
         move_task(work, task, TaskStatus.WORKING)
 
 
@@ -64,10 +67,13 @@ def record_executor(
     """Record an executor's result and go on: review, or the failed-step rules.
 
     Return assignments that became ready for the caller's worker.
+    Errors: HandshakeRequired, MissingOutput, MissingHandoff.
     Locks: expects parent, task and assignment locked.
     """
     task = assignment.task
-    start_work(work, task)
+    if hand_in.status != "failed" or may_start(task, assignment):
+        # Who gives up before its intent was confirmed never began.
+        start_work(work, task, assignment)
     assignment.result = {
         "status": hand_in.status,
         "detail": hand_in.detail,

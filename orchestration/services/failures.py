@@ -10,6 +10,8 @@ from __future__ import annotations
 from orchestration.models import Assignment, Task
 from orchestration.seats.registry import EXTERNAL
 from orchestration.services.assignments import queue_assignment, requeue
+from orchestration.services.handshake import HANDSHAKE, pass_on_from_auditor
+from orchestration.services.handshake_gate import starts_unconfirmed
 from orchestration.services.inbox import open_decision
 from orchestration.services.loop import fail_leaf, settle_ending
 from orchestration.services.moves import move_assignment, move_task
@@ -23,6 +25,7 @@ from orchestration.states import (
 
 SEAT_FAILURES = 3
 EXPIRIES_IN_A_ROW = 3
+NOT_STARTED = "lease expired before execution_start"
 
 
 def end_without_result(
@@ -51,6 +54,9 @@ def end_without_result(
 def replace_seat(work: Work, assignment: Assignment, *, why: str) -> None:
     """Queue the same work again for another holder; the third failure in a row asks Sir."""
     task = assignment.task
+    if HANDSHAKE in assignment.input:
+        pass_on_from_auditor(work, assignment, why=why)
+        return
     rows = task.assignments.filter(seat=assignment.seat).order_by("-pk")[:SEAT_FAILURES]
     bad = {AssignmentStatus.FAILED.value, AssignmentStatus.EXPIRED.value}
     if len(rows) == SEAT_FAILURES and all(row.status in bad for row in rows):
@@ -95,19 +101,17 @@ def reclaim(work: Work, assignment: Assignment, *, why: str) -> None:
 
     Our own worker's death is not the step's fault: the work goes back in the queue under a new
     token, at most as often as transient failures may happen; an irreversible step asks Sir instead.
-    An agent's lease without progress is a failed attempt; with progress the task goes back to
+    An agent's lease that ran out before its handshake was through counts nothing (rule 11). Any
+    other without progress is a failed attempt; with progress the task goes back to
     pending and counts nothing, but the third expiry in a row counts whatever the progress.
     """
     task = assignment.task
     if assignment.backend != EXTERNAL:
         requeue_or_fail(work, assignment, why=why, is_transient=False)
+    elif assignment.seat == Seat.EXECUTOR and starts_unconfirmed(task, assignment):
+        _give_back(work, assignment, why=NOT_STARTED)
     elif assignment.seat == Seat.EXECUTOR and assignment.has_progress and not _third(assignment):
-        move_assignment(work, assignment, AssignmentStatus.EXPIRED, why=why)
-        task.assignee = None
-        work.touch(task, "assignee")
-        move_task(work, task, TaskStatus.PENDING, why=why)
-        work.flush()
-        queue_assignment(work, task, Seat.EXECUTOR, task.project.policy, backend=EXTERNAL)
+        _give_back(work, assignment, why=why)
     else:
         end_without_result(
             work, assignment, AssignmentStatus.EXPIRED, why="lease_expired",
@@ -115,11 +119,28 @@ def reclaim(work: Work, assignment: Assignment, *, why: str) -> None:
         )  # fmt: skip
 
 
+def _give_back(work: Work, assignment: Assignment, *, why: str) -> None:
+    """Expire an executor's lease and queue its task again; it counts nothing."""
+    task = assignment.task
+    move_assignment(work, assignment, AssignmentStatus.EXPIRED, why=why)
+    task.assignee = None
+    work.touch(task, "assignee")
+    move_task(work, task, TaskStatus.PENDING, why=why)
+    work.flush()
+    following = queue_assignment(work, task, Seat.EXECUTOR, task.project.policy, backend=EXTERNAL)
+    following.corrections = assignment.corrections
+    work.touch(following, "corrections")
+
+
 def _third(assignment: Assignment) -> bool:
-    """Whether this expiry is the third in a row of the executor's seat."""
+    """Whether this expiry is the third in a row of the executor's seat.
+
+    One before the handshake was through counts nothing, so it is no expiry here.
+    """
     earlier = (
         assignment.task.assignments.filter(seat=Seat.EXECUTOR.value)
         .exclude(pk=assignment.pk)
+        .exclude(error=NOT_STARTED)
         .order_by("-pk")[: EXPIRIES_IN_A_ROW - 1]
     )
     expired = [row.status == AssignmentStatus.EXPIRED for row in earlier]

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
-from orchestration.models import Assignment, Project, Task
+from orchestration.models import Assignment, Handshake, Project, Task
 from orchestration.models.statements import is_root_ending
 from orchestration.seats.registry import EXTERNAL
 from orchestration.services.assignments import cancel_live
@@ -38,6 +38,7 @@ from orchestration.states import (
     MAX_RETRIES_REASON,
     AssignmentStatus,
     DecisionKind,
+    HandshakeStatus,
     ProjectStatus,
     Seat,
     TaskKind,
@@ -155,9 +156,15 @@ def conclude_if_drained(work: Work, root: Task, tree: Sequence[int]) -> None:
     running = live.filter(
         Q(status=AssignmentStatus.LEASED.value) & ~Q(task__status=TaskStatus.WAITING_HUMAN.value)
         | Q(status=AssignmentStatus.QUEUED.value, seat=Seat.QA.value) & ~Q(backend=EXTERNAL)
-    )
+    ).exclude(pk__in=_intents_before_sir(tree))
     if root.is_ending and not running.exists():
         conclude_attempt(work, root, tree)
+
+
+def _intents_before_sir(tree: Sequence[int]) -> QuerySet[Any]:
+    """List the assignments whose intent waits for Sir: nothing of theirs runs."""
+    rows = Handshake.objects.filter(task_id__in=tree, status=HandshakeStatus.AWAITING_SIR.value)
+    return rows.values("assignment_id")
 
 
 def settle_ending(work: Work, task: Task) -> None:
@@ -187,7 +194,8 @@ def conclude_attempt(work: Work, root: Task, tree: Sequence[int]) -> None:
     rows = locked(Task.objects.filter(pk__in=tree, is_superseded=False)).order_by("pk")
     for row in rows:
         row.project = root.project
-        if row.status == TaskStatus.WAITING_HUMAN or row.status == TaskStatus.BLOCKED:
+        if row.status in (TaskStatus.WAITING_HUMAN, TaskStatus.BLOCKED, TaskStatus.CLAIMED):
+            # A claimed one is left only where Sir had not confirmed its executor's intent yet.
             move_task(work, row, TaskStatus.CANCELLED, why="attempt ended",
                       cancel_reason="superseded")  # fmt: skip
         elif row.status == TaskStatus.REVIEW:

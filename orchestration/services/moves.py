@@ -9,21 +9,38 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from orchestration.models import Assignment, Decision, Defect, Plan, Project, Task
+from orchestration.models import (
+    Assignment,
+    Conversation,
+    Decision,
+    Defect,
+    Handshake,
+    Plan,
+    Project,
+    Task,
+)
 from orchestration.services.work import Work, locked
 from orchestration.states import (
+    ASSIGNMENT_LIVE,
     ASSIGNMENT_MOVES,
+    CONVERSATION_MOVES,
     DECISION_MOVES,
     DEFECT_MOVES,
     DEFECT_UNFINISHED,
+    HANDSHAKE_MOVES,
+    HANDSHAKE_OPEN,
     PLAN_MOVES,
     PROJECT_MOVES,
     TASK_MOVES,
     AssignmentStatus,
+    ConversationStatus,
+    DecisionKind,
     DecisionStatus,
     DefectStatus,
+    HandshakeStatus,
     PlanStatus,
     ProjectStatus,
+    Seat,
     TaskStatus,
     require_move,
 )
@@ -92,6 +109,9 @@ def move_assignment(
     """
     source = AssignmentStatus(assignment.status)
     require_move(ASSIGNMENT_MOVES, source, target, noun="assignment")
+    if assignment.is_clock_stopped:
+        # While an intent waits for its answer the clock stands still; what waits ends with it.
+        void_handshakes(work, assignment, why=why or "its assignment ended")
     assignment.status = target.value
     fields = ["status"]
     if target is AssignmentStatus.QUEUED:
@@ -242,3 +262,98 @@ def move_decision(work: Work, decision: Decision, target: DecisionStatus, *, why
     if decision.task_id is not None:
         work.hint(f"task:{decision.task_id}", decision.project_id)
     work.hint(f"project:{decision.project_id}", decision.project_id)
+
+
+def move_handshake(
+    work: Work, handshake: Handshake, target: HandshakeStatus, *, why: str = ""
+) -> None:
+    """Move a handshake. Locks: expects its task's row locked.
+
+    Errors: IllegalTransition with the allowed moves.
+    """
+    source = HandshakeStatus(handshake.status)
+    require_move(HANDSHAKE_MOVES, source, target, noun="handshake")
+    handshake.status = target.value
+    work.touch(handshake, "status")
+    task = handshake.task
+    work.record(
+        f"handshake.{target}",
+        subject=f"handshake:{handshake.pk}",
+        project_id=task.project_id,
+        task_id=task.pk,
+        before={"status": source.value},
+        after={
+            "status": target.value,
+            "assignment": handshake.assignment_id,
+            "message_id": handshake.mail.message_id,
+            "corrections": handshake.corrections,
+        },
+        why=why,
+    )
+    hint_task(work, task)
+
+
+def void_handshakes(work: Work, assignment: Assignment, *, why: str) -> None:
+    """Void the intent of an assignment that waits for an answer, and withdraw what was asked.
+
+    Locks: expects the task's row locked.
+    """
+    rows = Handshake.objects.select_related("mail").filter(
+        assignment=assignment, status__in=[state.value for state in HANDSHAKE_OPEN]
+    )
+    for row in rows:
+        row.task = assignment.task
+        move_handshake(work, row, HandshakeStatus.VOID, why=why)
+        close_question(work, row, why=why)
+
+
+def close_question(work: Work, handshake: Handshake, *, why: str) -> None:
+    """Withdraw the `clarification` of a handshake that no longer waits, and free its auditor.
+
+    Locks: the assignment and the decision, after the task.
+    """
+    auditors = Assignment.objects.select_related("task").filter(
+        task_id=handshake.task_id,
+        seat=Seat.AUDITOR.value,
+        status__in=[state.value for state in ASSIGNMENT_LIVE],
+        input__handshake=str(handshake.pk),
+    )
+    for auditor in locked(auditors).order_by("pk"):
+        move_assignment(work, auditor, AssignmentStatus.CANCELLED, why=why)
+    rows = Decision.objects.filter(
+        task_id=handshake.task_id,
+        kind=DecisionKind.CLARIFICATION.value,
+        status=DecisionStatus.OPEN.value,
+        content__handshake=str(handshake.pk),
+    )
+    for decision in locked(rows).order_by("pk"):
+        decision.closed_reason = why[:80]
+        work.touch(decision, "closed_reason")
+        move_decision(work, decision, DecisionStatus.WITHDRAWN, why=why)
+
+
+def move_conversation(
+    work: Work, conversation: Conversation, target: ConversationStatus, *, why: str = ""
+) -> None:
+    """Move a locked conversation. Errors: IllegalTransition with the allowed moves."""
+    source = ConversationStatus(conversation.status)
+    require_move(CONVERSATION_MOVES, source, target, noun="conversation")
+    conversation.status = target.value
+    work.touch(conversation, "status")
+    work.record(
+        f"conversation.{target}",
+        subject=f"conversation:{conversation.pk}",
+        project_id=conversation.project_id,
+        task_id=conversation.task_id,
+        before={"status": source.value},
+        after={
+            "status": target.value,
+            "mode": conversation.mode,
+            "round": conversation.round,
+            "outcome": conversation.outcome,
+        },
+        why=why,
+    )
+    if conversation.task_id is not None:
+        work.hint(f"task:{conversation.task_id}", conversation.project_id)
+    work.hint(f"project:{conversation.project_id}", conversation.project_id)

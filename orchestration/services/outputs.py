@@ -18,6 +18,7 @@ from orchestration.models.rows import fetch_rows, insert_rows
 from orchestration.rules.handoff import check_handoff
 from orchestration.runner.workspace import read_inside
 from orchestration.seats.base import MAX_ARTIFACT_BYTES
+from orchestration.services.mail import mail_mentions
 from orchestration.services.moves import hint_task
 from orchestration.services.work import Work
 from orchestration.states import CommentType
@@ -111,8 +112,9 @@ def add_comment(
     agent: Agent | None = None,
     assignment: Assignment | None = None,
     is_recorded: bool = True,
+    mentions: bool = True,
 ) -> Comment:
-    """Store one comment; a hand-off is checked first.
+    """Store one comment; a hand-off is checked first. Whoever it mentions gets it by mail.
 
     Without `is_recorded` the caller's own event tells of it, as a hand-in does.
 
@@ -131,6 +133,8 @@ def add_comment(
         created_at=work.now,
     )
     insert_rows([comment])
+    if mentions and "@" in comment.body:
+        mail_mentions(work, task, comment)
     if not is_recorded:
         return comment
     work.record(

@@ -16,6 +16,7 @@ from orchestration.contracts.results import (
     AuditorResult,
     ExecutorResult,
     FixerResult,
+    IntentResult,
     OutputInput,
     QaResult,
     ScorerResult,
@@ -33,6 +34,7 @@ from orchestration.services.fixes import (
     record_proposal,
     show_asked_fixes,
 )
+from orchestration.services.handshake import HANDSHAKE, answer_as_auditor
 from orchestration.services.lookups import lock_project
 from orchestration.services.moves import move_assignment
 from orchestration.services.outputs import (
@@ -192,6 +194,9 @@ def record_agent_result(
     Locks: expects parent, task and assignment locked, and the lease checked.
     """
     seat, task = Seat(assignment.seat), assignment.task
+    if HANDSHAKE in assignment.input:
+        answer_as_auditor(work, assignment, parse_document(IntentResult, document))
+        return []
     agent = assignment.agent
     name = agent.name if agent is not None else ""
     if seat is not Seat.EXECUTOR:

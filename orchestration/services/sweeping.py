@@ -30,6 +30,14 @@ from orchestration.services.loop import settle_ending
 from orchestration.services.readiness import make_ready, start_roots
 from orchestration.services.retrying import retry_on_deadlock
 from orchestration.services.tasks import lock_with_parent
+from orchestration.services.unanswered import (
+    ask_intent,
+    ask_negotiation,
+    overdue_intents,
+    pass_on_intent,
+    unasked_intents,
+    unasked_negotiations,
+)
 from orchestration.services.work import SYSTEM, Actor, locked, unit_of_work
 from orchestration.states import (
     ASSIGNMENT_LIVE,
@@ -311,11 +319,23 @@ def close_orphaned_decisions() -> int:
     return len(found)
 
 
+def pass_on_intents() -> int:
+    """Ask the next one about intents that nobody answered in time."""
+    return _each(overdue_intents(), pass_on_intent)
+
+
+def ask_what_was_not_asked() -> int:
+    """Put intents and negotiations before Sir that had to wait for another question."""
+    return _each(unasked_intents(), ask_intent) + _each(unasked_negotiations(), ask_negotiation)
+
+
 PARTS: Mapping[str, Callable[[], int]] = {
     "expired_leases": reclaim_expired_leases,
     "overdue": end_overdue_assignments,
     "decisions": expire_decisions,
     "orphaned_decisions": close_orphaned_decisions,
+    "intents": pass_on_intents,
+    "unasked": ask_what_was_not_asked,
     "stranded": restart_stranded_tasks,
     "replanned": replan_failed_roots,
     "roots": start_waiting_roots,

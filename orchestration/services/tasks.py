@@ -31,6 +31,7 @@ from orchestration.services.blocking import block_task
 from orchestration.services.cancelling import cancel_tree
 from orchestration.services.clocks import stop_clock
 from orchestration.services.execution import hand_in_task, start_work
+from orchestration.services.handshake_gate import may_start
 from orchestration.services.inbox import open_decision
 from orchestration.services.light_plans import store_light_plan
 from orchestration.services.lookups import lock_project, lock_task, require_version
@@ -191,8 +192,8 @@ def change_status(
     """Move a task as its assignee: working, review, failed, blocked or waiting_human.
 
     The identical repeat of the report that ended the lease changes nothing.
-    Errors: LeaseLost, IllegalTransition, MissingOutput, MissingHandoff, Invalid without a detail,
-    Stale.
+    Errors: LeaseLost, IllegalTransition, HandshakeRequired, MissingOutput, MissingHandoff, Invalid
+    without a detail, Stale.
     """
     if change.status in ("failed", "blocked", "waiting_human") and not change.detail.strip():
         raise Invalid(
@@ -225,11 +226,11 @@ def is_standing_report(task: Task, agent: Agent, change: StatusChange) -> bool:
 
 def _apply_change(work: Work, task: Task, held: Assignment, change: StatusChange) -> None:
     if change.status == "working":
-        start_work(work, task)
+        start_work(work, task, held)
         if change.light_plan:
             store_light_plan(work, task, held, change.light_plan)
     elif change.status == "review":
-        start_work(work, task)
+        start_work(work, task, held)
         hand_in_task(work, held, task.parent)
     elif change.status == "failed":
         move_assignment(work, held, AssignmentStatus.FAILED, why=change.detail)
@@ -250,7 +251,9 @@ def _apply_change(work: Work, task: Task, held: Assignment, change: StatusChange
 
 def ask_sir(work: Work, task: Task, held: Assignment, question: str) -> None:
     """Put an agent's question to Sir: the lease clock stops until he answers."""
-    task.asked_from = TaskStatus.WORKING.value
+    # Before its intent is confirmed it cannot go on working when the answer comes.
+    began = task.status != TaskStatus.CLAIMED or may_start(task, held)
+    task.asked_from = (TaskStatus.WORKING if began else TaskStatus.CLAIMED).value
     work.touch(task, "asked_from")
     move_task(work, task, TaskStatus.WAITING_HUMAN, detail=question)
     stop_clock(work, held)

@@ -16,14 +16,18 @@ from orchestration.services.assignments import (
     WORKER_LEASE_SECONDS,
     cancel_live,
     queue_assignment,
+    requeue,
 )
 from orchestration.services.cancelling import cancel_tree
 from orchestration.services.clocks import renew_lease
 from orchestration.services.completion import check_planned, complete_task
 from orchestration.services.defects import ask_for_proposal
+from orchestration.services.handshake import HANDSHAKE, answer_intent
+from orchestration.services.handshake_gate import may_start
 from orchestration.services.inbox import open_decision
 from orchestration.services.loop import fail_leaf, replan_root
 from orchestration.services.moves import hint_task, move_defect, move_task
+from orchestration.services.negotiation import NEGOTIATION, answer_negotiation
 from orchestration.services.outputs import add_comment
 from orchestration.services.planning import (
     ask_for_revision,
@@ -102,7 +106,8 @@ def waiting_human(work: Work, decision: Decision, verdict: str) -> None:
 def resume_task(work: Work, task: Task, decision: Decision) -> None:
     """Send a waiting task back to where it was asked.
 
-    Back to `working` with a full lease when an agent's lease still stands, else to `pending`.
+    Back to `working` with a full lease when an agent's lease still stands, else to `pending`; so
+    too where it was asked before the executor's intent was confirmed.
     """
     held = locked(
         Assignment.objects.filter(task=task, status=AssignmentStatus.LEASED.value)
@@ -118,6 +123,13 @@ def resume_task(work: Work, task: Task, decision: Decision) -> None:
     elif asked_from == TaskStatus.REVIEW:
         move_task(work, task, TaskStatus.REVIEW, why="Sir answered")
         continue_review(work, task, task.parent)
+    elif held is not None and asked_from == TaskStatus.CLAIMED and not may_start(task, held):
+        # It asked before its intent was confirmed: `working` is not open to it yet.
+        held.task, held.project = task, task.project
+        task.assignee = None
+        work.touch(task, "assignee")
+        move_task(work, task, TaskStatus.PENDING, why="Sir answered")
+        requeue(work, held, why="Sir answered")
     elif held is not None:
         held.task, held.project = task, task.project
         seconds = task.project.policy.limits.lease_seconds if held.agent_id else 0
@@ -229,7 +241,11 @@ def _amend_commands(
 
 
 def clarification(work: Work, decision: Decision, verdict: str) -> None:
-    """Clear a blocked task, with or without a correction, or fail it."""
+    """Answer an intent or a negotiation, or clear a blocked task; a correction goes with it."""
+    answer = ANSWERS.get(str(decision.content.get("reason")))
+    if answer is not None:
+        answer(work, decision, verdict)
+        return
     task = _task(decision)
     if verdict == "rejected":
         fail_leaf(
@@ -304,6 +320,12 @@ def unavailable(work: Work, decision: Decision, verdict: str) -> None:
     """Refuse kinds whose work this version does not do yet; none of them is ever opened."""
     raise Conflict(f"{decision.kind} cannot be decided yet", code="kind_unavailable")
 
+
+ANSWERS: Mapping[str, Handler] = {
+    HANDSHAKE: answer_intent,
+    NEGOTIATION: answer_negotiation,
+}
+"""Clarifications that are about something else than a blocked task, by their reason."""
 
 HANDLERS: Mapping[DecisionKind, Handler] = {
     DecisionKind.MEDIUM_DEFECT: medium_defect,

@@ -79,7 +79,7 @@ def claim_one(slot: Slot, *, project_id: int | None = None) -> Assignment | None
 def begin(work: Work, held: Assignment) -> None:
     """Start a freshly leased assignment: built-in seats need no handshake."""
     if held.seat == Seat.EXECUTOR:
-        start_work(work, held.task)
+        start_work(work, held.task, held)
 
 
 def perform_and_record(held: Assignment, shift: Shift) -> Assignment | None:

@@ -21,6 +21,7 @@ from tests.factories import (
     agent_step,
     child,
     claim,
+    confirm_intent,
     decide,
     drive,
     fresh,
@@ -149,6 +150,7 @@ def test_an_upgraded_tasks_outputs_become_planning_input() -> None:
     agent = new_agent(project=project)
     task = create_task(project_id=project.pk, new=NewTask(text=BIG, route="light_plan"), actor=SIR)
     claim(task, agent)
+    confirm_intent(task, agent)
     change = StatusChange("working", light_plan=("a",))
     change_status(task_id=task.pk, change=change, agent=agent, actor=actor_of(agent))
     hand_in(task, agent, "PARTIAL WORK")

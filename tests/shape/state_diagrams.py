@@ -11,8 +11,10 @@ from typing import Any
 
 from orchestration.states import (
     ASSIGNMENT_MOVES,
+    CONVERSATION_MOVES,
     DECISION_MOVES,
     DEFECT_MOVES,
+    HANDSHAKE_MOVES,
     MASTER_VIEW,
     PLAN_MOVES,
     PROJECT_MOVES,
@@ -58,6 +60,18 @@ MACHINES: tuple[tuple[str, str, str, Mapping[Any, frozenset[Any]]], ...] = (
         "open",
         "A row of Sir's inbox.",
         DECISION_MOVES,
+    ),
+    (
+        "Handshake",
+        "awaiting_spawner",
+        "An executor's intent, confirmed before it starts. It begins with whoever has to answer.",
+        HANDSHAKE_MOVES,
+    ),
+    (
+        "Conversation",
+        "open",
+        "Mail that belongs together. A query closes with its reply, a negotiation with its result.",
+        CONVERSATION_MOVES,
     ),
 )
 

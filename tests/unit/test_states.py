@@ -14,9 +14,13 @@ from orchestration.errors import IllegalTransition
 from orchestration.states import (
     ASSIGNMENT_LIVE,
     ASSIGNMENT_MOVES,
+    CONVERSATION_MOVES,
     DECISION_MOVES,
     DEFECT_MOVES,
     DEFECT_UNFINISHED,
+    HANDSHAKE_MOVES,
+    HANDSHAKE_OPEN,
+    HANDSHAKE_PASSED,
     MASTER_VIEW,
     MAX_RETRIES_REASON,
     PLAN_MOVES,
@@ -25,8 +29,10 @@ from orchestration.states import (
     TASK_MOVES,
     TASK_TERMINAL,
     AssignmentStatus,
+    ConversationStatus,
     DecisionStatus,
     DefectStatus,
+    HandshakeStatus,
     PlanStatus,
     ProjectStatus,
     TaskStatus,
@@ -40,6 +46,8 @@ TABLES: dict[type[StrEnum], Mapping[Any, frozenset[Any]]] = {
     DefectStatus: DEFECT_MOVES,
     PlanStatus: PLAN_MOVES,
     DecisionStatus: DECISION_MOVES,
+    HandshakeStatus: HANDSHAKE_MOVES,
+    ConversationStatus: CONVERSATION_MOVES,
 }
 
 # DESIGN section 4, written down once more by hand so that a slip in the tables shows.
@@ -95,6 +103,21 @@ EXPECTED: dict[type[StrEnum], dict[str, str]] = {
         "decided": "",
         "expired": "",
         "withdrawn": "",
+    },
+    HandshakeStatus: {
+        "awaiting_spawner": "awaiting_auditor awaiting_sir confirmed confirmed_with_correction "
+        "rejected void",
+        "awaiting_auditor": "awaiting_sir confirmed confirmed_with_correction rejected void",
+        "awaiting_sir": "confirmed confirmed_with_correction rejected void",
+        "confirmed": "",
+        "confirmed_with_correction": "",
+        "rejected": "",
+        "void": "",
+    },
+    ConversationStatus: {
+        "open": "awaiting_sir closed",
+        "awaiting_sir": "closed",
+        "closed": "",
     },
 }
 PAIRS = [
@@ -182,6 +205,13 @@ def test_slots_are_held_by_claimed_and_working_only() -> None:
 
 def test_unfinished_defects_are_those_that_can_still_become_void() -> None:
     assert {s for s in DefectStatus if DefectStatus.VOID in DEFECT_MOVES[s]} == DEFECT_UNFINISHED
+
+
+def test_an_open_handshake_is_one_that_can_still_become_void() -> None:
+    can_end = {s for s in HandshakeStatus if HandshakeStatus.VOID in HANDSHAKE_MOVES[s]}
+    assert can_end == HANDSHAKE_OPEN
+    ends = {s for s in HandshakeStatus if not HANDSHAKE_MOVES[s]}
+    assert {"rejected", "void"} == ends - HANDSHAKE_PASSED
 
 
 def test_live_assignments_are_those_with_moves() -> None:

@@ -9,6 +9,8 @@ from pydantic import Field
 
 from orchestration.api.shapes.base import AgentName, Id, OptionalId, OrNone, RowId, Shape, TaskId
 from orchestration.models import Artifact, Assignment, Task
+from orchestration.services.handshake_gate import needs_handshake
+from orchestration.states import Seat
 
 
 class AssignmentShape(Shape):
@@ -29,6 +31,7 @@ class AssignmentShape(Shape):
     hints: dict[str, Any]
     limits: dict[str, Any]
     usage: dict[str, Any]
+    corrections: list[str]
     result: Any
     error: str
     queued_at: datetime
@@ -53,7 +56,11 @@ class Limits(Shape):
 
 
 class ClaimedShape(Shape):
-    """An assignment as its holder gets it. Send `lease_token` with every call about it."""
+    """An assignment as its holder gets it. Send `lease_token` with every call about it.
+
+    Shape: with `handshake_required` an intent_confirmation has to be acked before the work starts;
+    `corrections` are what was corrected or answered in an earlier one.
+    """
 
     id: str
     seat: str
@@ -69,6 +76,8 @@ class ClaimedShape(Shape):
     input: dict[str, Any]
     hints: Hints
     limits: Limits
+    handshake_required: bool
+    corrections: list[str]
     task_url: str
     prompt_url: str
 
@@ -96,6 +105,8 @@ class ClaimedShape(Shape):
                 cost_usd=row.limits.get("cost_usd"),
                 deadline=row.deadline,
             ),
+            handshake_required=row.seat == Seat.EXECUTOR and needs_handshake(task, row),
+            corrections=list(row.corrections),
             task_url=url,
             prompt_url=f"{url}?expand=all",
         )

@@ -1,0 +1,67 @@
+"""Set-ups of the handshake: tasks of each complexity, a spawned child, and what is on record."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+from orchestration.contracts.mail import MailInput
+from orchestration.contracts.mail_types import MailType
+from orchestration.models import Agent, Assignment, Conversation, Handshake, Mail, Project, Task
+from orchestration.services.intake import NewTask, create_task
+from orchestration.services.work import Actor
+from tests.factories import claim, fresh, new_agent, post, set_status
+
+SIR = Actor("human:sir")
+ROUTES = {"low": "direct", "medium": "light_plan"}
+
+
+def new_task(project: Project, complexity: str = "medium", **rest: Any) -> Task:
+    """A root that waits for an agent, of one complexity."""
+    new = NewTask(text="Tidy the report", route=ROUTES[complexity], **rest)
+    task = create_task(project_id=project.pk, new=new, actor=SIR)
+    assert fresh(task).complexity == complexity
+    return task
+
+
+def spawned(project: Project) -> tuple[Task, Agent]:
+    """A medium child of a task that an agent works on; the agent that would have spawned it."""
+    parent, spawner = new_task(project, "low"), new_agent("alice", project=project)
+    claim(parent, spawner)
+    set_status(parent, spawner, "working")
+    made = new_task(project)
+    Task.objects.filter(pk=made.pk).update(parent=parent, root=parent, depth=1)
+    return fresh(made), spawner
+
+
+def handshake_of(task: Task) -> Handshake:
+    """The newest intent of a task."""
+    return Handshake.objects.filter(task=task).latest("pk")
+
+
+def lease_of(task: Task) -> Assignment:
+    """The newest executor's assignment of a task."""
+    return Assignment.objects.filter(task=task, seat="executor").latest("pk")
+
+
+def ack(intent: Mail, agent: Agent, status: str = "confirmed", **rest: Any) -> Mail:
+    """Answer an intent as an agent."""
+    fields = {"type": MailType.INTENT_ACK, "message_id": f"ack-{uuid4()}", "status": status}
+    return post(MailInput(**{**fields, **rest}), agent, answered=intent)
+
+
+def mail(kind: str, content: str = "text", **rest: Any) -> MailInput:
+    """Write a mail of a type."""
+    fields = {"type": kind, "message_id": f"m-{uuid4()}", "content": content, **rest}
+    return MailInput.model_validate(fields)
+
+
+def disagreement(project: Project, task: Task) -> Conversation:
+    """Let two agents use up the rounds of a negotiation."""
+    pair = [new_agent(f"left-{task.pk}"), new_agent(f"right-{task.pk}")]
+    opening = mail("request", "plan 1", to=pair[1].name, mode="negotiation")
+    last = post(opening, pair[0], task=task, project=project)
+    for n in range(2, 7):
+        last = post(mail("reply", f"plan {n}"), pair[(n - 1) % 2], answered=last)
+    assert last.round == 5
+    return Conversation.objects.get(pk=last.conversation_id)
