@@ -29,6 +29,7 @@ from dashboard.evidence import (
 )
 from dashboard.impacts import impact_of_decision
 from dashboard.inbox_rows import closing_words, kind_words, round_words, row_title
+from dashboard.mesh_lines import FieldLine, RoundLine, intent_lines, round_lines
 from dashboard.places import address, decision_place, decision_url, task_key
 from dashboard.presenters import decision_label, severity_label
 from dashboard.shapes import ClosedCard, Dock, DockField, Round
@@ -77,6 +78,8 @@ class Card:
     matches: Sequence[str] = ()
     steps: Sequence[tuple[str, str]] = ()
     attempts: Sequence[Mapping[str, Any]] = ()
+    intent: Sequence[FieldLine] = ()
+    talk: Sequence[RoundLine] = ()
     waits: list[Fact] = field(default_factory=list)
     about: list[Fact] = field(default_factory=list)
     impact: Impact | None = None
@@ -127,6 +130,8 @@ def make_card(decision: Decision, *, blocks: int, is_page: bool) -> Card:
         matches=list(dict.fromkeys(str(one.get("text", "")) for one in content.get("matches", ()))),
         steps=_plan_steps(content),
         attempts=_attempts(decision),
+        intent=intent_lines(content),
+        talk=round_lines(content) if content.get("reason") == "negotiation" else (),
     )
     if is_page:
         card.impact = impact_of_decision(decision) if card.is_open else None
@@ -183,7 +188,9 @@ def _description(decision: Decision) -> str:
     description = content.get("description")
     if description == (content.get("fix") or {}).get("description"):
         description = ""  # said beside the fix, once is enough
-    parts = [description, content.get("detail"), content.get("amended")]
+    # Why an intent comes to Sir stands beside what was understood.
+    detail = content.get("detail") if "understanding" not in content else ""
+    parts = [description, detail, content.get("amended")]
     text = "\n\n".join(str(one) for one in parts if one)
     return "" if text == decision.title else text
 

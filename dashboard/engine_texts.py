@@ -71,6 +71,16 @@ REASONS: Mapping[str, str | StrPromise] = {
     "approved by Sir": _("approved by Sir"),
     "rejected by Sir": _("rejected by Sir"),
     "paused by Sir": _("paused by Sir"),
+    "the agent revised its intent": _("the agent revised its intent"),
+    "its assignment ended": _("its assignment ended"),
+    "the intent was answered": _("the intent was answered"),
+    "passed on to Sir": _("passed on to Sir"),
+    "no answer in time": _("no answer in time"),
+    "spawner gone": _("who spawned it has gone"),
+    "the agent asks": _("the agent asks"),
+    "both accept": _("both accept"),
+    "no agreement in time": _("no agreement after the last round"),
+    "lease expired before execution_start": _("the lease ran out before the work began"),
 }
 """Why something moved, and what a task's state adds to its word."""
 
@@ -99,6 +109,10 @@ QUESTIONS: Mapping[str, str | StrPromise] = {
     ),
     "The plan did not pass its audit. What now?": _("The plan did not pass its audit. What now?"),
     "A High defect is being fixed by rule.": _("A High defect is being fixed by rule."),
+    "Has the agent understood this task?": _("Has the agent understood this task?"),
+    "Two agents do not agree. Does the last proposal stand?": _(
+        "Two agents do not agree. Does the last proposal stand?"
+    ),
     "This irreversible step was cut off while it ran. May it run again?": _(
         "This irreversible step was cut off while it ran. May it run again?"
     ),
@@ -107,6 +121,7 @@ QUESTIONS: Mapping[str, str | StrPromise] = {
 
 WHO: Mapping[str, str | StrPromise] = {
     "system": _("system"),
+    "negotiation": pgettext_lazy("source", "negotiation"),
     "plan": pgettext_lazy("source", "plan"),
     "audit": pgettext_lazy("source", "audit"),
 }
@@ -117,6 +132,11 @@ PATTERNS: tuple[tuple[re.Pattern[str], str | StrPromise], ...] = tuple(
     (re.compile(pattern, re.DOTALL), text)
     for pattern, text in (
         (r"rejected by Sir: (?P<why>.+)", _("rejected by Sir: %(why)s")),
+        (r"intent rejected: (?P<why>.+)", _("its intent was rejected: %(why)s")),
+        (
+            r"outside the task's scope: (?P<why>.+)",
+            _("outside the task’s scope: %(why)s"),
+        ),
         (r"re-plan: (?P<why>.+)", _("planned again: %(why)s")),
         (r"deviation: (?P<why>.+)", _("deviation: %(why)s")),
         (r"blueprint (?P<n>\d+)", _("blueprint %(n)s")),

@@ -52,6 +52,13 @@ EVENT_WORDS: Mapping[str, str | StrPromise] = {
     "decision.decided": _("Sir decided: %(verdict)s"),
     "decision.withdrawn": _("question withdrawn: %(why)s"),
     "decision.expired": _("question expired"),
+    "handshake.opened": _("says what it understood"),
+    "handshake.awaiting_auditor": _("its intent goes to the auditor: %(why)s"),
+    "handshake.awaiting_sir": _("its intent goes to Sir: %(why)s"),
+    "handshake.confirmed": _("intent confirmed"),
+    "handshake.confirmed_with_correction": _("intent confirmed with a correction"),
+    "handshake.rejected": _("intent rejected: %(why)s"),
+    "handshake.void": _("intent void: %(why)s"),
 }
 AUDIT_WORDS: Mapping[str, str | StrPromise] = {
     AuditVerdict.APPROVED.value: pgettext_lazy("audit", "approved"),

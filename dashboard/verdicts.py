@@ -151,6 +151,12 @@ SENTENCES: Mapping[str, Texts] = MappingProxyType(
             ((), _("Running steps finish, then the task plans again.")),
         ],
         "task_fails": [((), _("The task fails with your reason."))],
+        "attempt_counts": [
+            ((), _("The task goes back and is told why. It counts as one attempt.")),
+        ],
+        "no_agreement": [
+            ((), _("The negotiation ends without agreement, and your reason is its result.")),
+        ],
         "task_cancelled": [
             (
                 ("root", "frees"),
@@ -183,7 +189,10 @@ DIALOG_TITLES: Mapping[str, Texts] = MappingProxyType(
         "command_approval.reject": [((), _("Reject the commands?"))],
         "plan_rejected.accept": [((), _("Accept, overriding the audit?"))],
         "plan_rejected.cancel": [((), _("Cancel the task?"))],
-        "clarification.rejected": [((), _("Reject the understanding?"))],
+        "clarification.rejected": [
+            (("negotiation",), _("Reject the proposal?")),
+            ((), _("Reject the understanding?")),
+        ],
         "waiting_human.reject": [((), _("Reject the request?"))],
         "waiting_human.abort": [((), _("Abort the task?"))],
         "budget_exceeded.abort": [((), _("Abort the task?"))],

@@ -39,6 +39,7 @@ from dashboard.http import (
     see_other,
     sir_only,
 )
+from dashboard.mesh_lines import mail_part
 from dashboard.places import address, board_url, task_key, task_place, task_url
 from dashboard.presenters import assignment_label, task_label
 from dashboard.shapes import Crumb, Progress
@@ -59,12 +60,7 @@ from dashboard.work_lines import (
     setting_lines,
     waiting_facts,
 )
-from orchestration.access import (
-    access_artifact,
-    access_assignment,
-    access_project,
-    access_task,
-)
+from orchestration.access import access_artifact, access_assignment, access_project, access_task
 from orchestration.contracts.results import CommentInput
 from orchestration.errors import CountersignError, NotFound
 from orchestration.models import Project, Task
@@ -260,6 +256,7 @@ PARTS: dict[str, MakeContext] = {
     "defects": _defects,
     "artifacts": _artifacts,
     "comments": _comments,
+    "mail": mail_part,
     "assignments": _assignments,
 }
 RAIL_PARTS = {"progress": "steps", "locked": "artifacts", "handoff": "comments"}

@@ -92,6 +92,9 @@ LOGGED_KINDS = (
     "blueprint.locked", "review.pass", "review.fail", "fix.recorded", "artifact.locked",
     "defect.open", "defect.verified", "defect.accepted_as_is", "defect.rejected",
     "decision.opened", "decision.decided", "decision.withdrawn", "decision.expired",
+    "handshake.opened", "handshake.awaiting_auditor", "handshake.awaiting_sir",
+    "handshake.confirmed", "handshake.confirmed_with_correction", "handshake.rejected",
+    "handshake.void",
 )  # fmt: skip
 """Events that are worth a line beside the output of commands."""
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
-from orchestration.models import Mail
+from orchestration.models import Mail, SharedDocument, Task
+
+SHOWN_MAIL = 30
 
 
 def with_parts(rows: QuerySet[Mail]) -> QuerySet[Mail]:
@@ -27,3 +29,21 @@ def first_reply(mail: Mail) -> Mail | None:
 def unanswered(rows: QuerySet[Mail]) -> QuerySet[Mail]:
     """Narrow mail to what waits for an answer."""
     return rows.filter(expects_reply=True, replies__isnull=True)
+
+
+def _family(task: Task) -> Q:
+    """The task itself and, where it is planned, the steps of its plan."""
+    return Q(task=task) | Q(task__parent=task) if task.is_planned else Q(task=task)
+
+
+def list_task_mail(task: Task) -> tuple[list[Mail], int]:
+    """List the newest mail about a task and its steps, and count all of it."""
+    rows = Mail.objects.filter(_family(task))
+    shown = with_parts(rows).select_related("task", "conversation", "handshake")
+    return list(shown.order_by("-pk")[:SHOWN_MAIL]), rows.count()
+
+
+def list_shared_documents(task: Task) -> list[SharedDocument]:
+    """List the documents that are written together on a task and its steps."""
+    rows = SharedDocument.objects.filter(_family(task)).select_related("task")
+    return list(rows.order_by("name", "pk")[:SHOWN_MAIL])

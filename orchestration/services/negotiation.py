@@ -145,7 +145,7 @@ def ask_about_negotiation(work: Work, conversation: Conversation) -> bool:
                 "rounds": rounds,
                 "description": task.description,
             },
-            params={"about": "negotiation"},
+            params={"about": "negotiation", "negotiation": True},
         )
     return True
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 from uuid import uuid4
 
-from orchestration.contracts.mail import MailInput
+from orchestration.contracts.mail import MailInput, SharedDocumentInput
 from orchestration.contracts.mail_types import MailType
 from orchestration.models import Agent, Assignment, Conversation, Handshake, Mail, Project, Task
 from orchestration.services.intake import NewTask, create_task
+from orchestration.services.shared_documents import write_shared_document
 from orchestration.services.work import Actor
-from tests.factories import claim, fresh, new_agent, post, set_status
+from tests.factories import actor_of, claim, fresh, new_agent, post, set_status
 
 SIR = Actor("human:sir")
 ROUTES = {"low": "direct", "medium": "light_plan"}
@@ -65,3 +66,15 @@ def disagreement(project: Project, task: Task) -> Conversation:
         last = post(mail("reply", f"plan {n}"), pair[(n - 1) % 2], answered=last)
     assert last.round == 5
     return Conversation.objects.get(pk=last.conversation_id)
+
+
+def write(task: Task, agent: Agent, content: str, seen: int | None) -> tuple[int, bool]:
+    """Write a version of a shared document as an agent."""
+    version, is_new = write_shared_document(
+        task_id=task.pk,
+        name="design",
+        document=SharedDocumentInput(content=content),
+        seen_version=seen,
+        actor=actor_of(agent),
+    )
+    return version.version, is_new

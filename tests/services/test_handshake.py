@@ -297,7 +297,7 @@ def audit_intent(task: Task, auditor: Agent, intent: Mail, *, by_mail: bool) -> 
     assert taken.task_id == task.pk
     answer = {"status": "confirmed_with_correction", "corrections": ["both"]}
     if by_mail:
-        ack(intent, auditor, **{"status": answer["status"], "corrections": ("both",)})
+        ack(intent, auditor, "confirmed_with_correction", corrections=("both",))
     else:
         hold = Hold(taken.pk, auditor, taken.lease_token)
         submit_result(hold=hold, document=answer, actor=actor_of(auditor))

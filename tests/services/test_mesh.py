@@ -6,16 +6,14 @@ from typing import Any
 
 import pytest
 
-from orchestration.contracts.mail import SharedDocumentInput
 from orchestration.contracts.mail_types import ConversationMode, MailType
 from orchestration.contracts.results import CommentInput
 from orchestration.errors import Conflict, Forbidden, Invalid, MessageConflict, Stale
 from orchestration.models import Agent, Conversation, Mail, Project, Task
 from orchestration.services.agents import revoke_agent
-from orchestration.services.shared_documents import write_shared_document
 from orchestration.services.tasks import add_task_comment
 from tests.factories import actor_of, decide, new_agent, new_project, open_decision_of, post
-from tests.services.mesh_rooms import SIR, disagreement, mail, new_task
+from tests.services.mesh_rooms import SIR, disagreement, mail, new_task, write
 
 pytestmark = pytest.mark.django_db
 
@@ -265,17 +263,6 @@ def test_after_five_rounds_sir_decides(
     assert len(addresses(told)) == 2
     task.refresh_from_db()
     assert task.status == before
-
-
-def write(task: Task, agent: Agent, content: str, seen: int | None) -> tuple[int, bool]:
-    version, is_new = write_shared_document(
-        task_id=task.pk,
-        name="design",
-        document=SharedDocumentInput(content=content),
-        seen_version=seen,
-        actor=actor_of(agent),
-    )
-    return version.version, is_new
 
 
 def test_a_shared_document_is_written_on_what_was_read(
