@@ -20,16 +20,12 @@ from orchestration.services.handshake import (
     live_spawner,
     require_open_to_intent,
 )
+from orchestration.services.light_plans import store_light_plan
 from orchestration.services.lookups import lock_for_result
 from orchestration.services.mail import AGENT_PREFIX, Address, sender_address, store_mail
 from orchestration.services.moves import move_assignment
 from orchestration.services.posts import Post, letter_of, missing
-from orchestration.services.tasks import (
-    held_lease,
-    lock_with_parent,
-    require_at_work,
-    store_light_plan,
-)
+from orchestration.services.tasks import held_lease, lock_with_parent, require_at_work
 from orchestration.services.work import Work
 from orchestration.states import HANDSHAKE_OPEN, AssignmentStatus, HandshakeStatus, Seat
 

@@ -14,7 +14,15 @@ from django.urls import resolve
 
 from orchestration.models import AuditEvent, Project
 from tests.api.callers import EVERY_SCOPE, Caller, agent_client, human_client
-from tests.api.url_table import AGENTS_TOO, HUMANS_ONLY, OWN_ONLY, Endpoint, endpoints, rows_of
+from tests.api.url_table import (
+    AGENTS_TOO,
+    HUMANS_ONLY,
+    NAMED_IN_BODY,
+    OWN_ONLY,
+    Endpoint,
+    endpoints,
+    rows_of,
+)
 from tests.factories import new_agent
 
 EVERY = endpoints()
@@ -60,7 +68,7 @@ def test_agent_with_every_scope_is_let_through_elsewhere(
     assert endpoint.ask(agent, names).status_code not in (401, 403, 404, 405)
 
 
-@named([one for one in EVERY if one.key not in OWN_ONLY])
+@named([one for one in EVERY if one.key not in OWN_ONLY | NAMED_IN_BODY])
 def test_agent_of_another_project_finds_nothing(
     outsider: Caller, names: Mapping[str, str], endpoint: Endpoint
 ) -> None:
@@ -98,7 +106,7 @@ def test_unknown_field_is_422_and_named(
 @named(list(EVERY))
 def test_last_slash_is_optional(endpoint: Endpoint) -> None:
     path = endpoint.filled(
-        dict.fromkeys(("pid", "task", "assignment", "artifact", "decision"), "1")
+        dict.fromkeys(("pid", "task", "assignment", "artifact", "decision", "name"), "1")
     )
     bare = path.rstrip("/")
     assert resolve(bare).url_name == resolve(f"{bare}/").url_name == endpoint.name

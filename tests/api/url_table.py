@@ -23,6 +23,7 @@ from tests.factories import (
     set_status,
     submit_plan,
 )
+from tests.services.mesh_rooms import write
 
 METHODS = ("get", "post", "put", "patch", "delete")
 PUBLIC = frozenset({"api-schema", "api-docs", "api-nothing"})
@@ -62,6 +63,12 @@ AGENTS_TOO = frozenset(
         ("api-task-progress", "post"),
         ("api-task-spawn", "post"),
         ("api-task-deviations", "post"),
+        ("api-shared-documents", "get"),
+        ("api-shared-document", "get"),
+        ("api-shared-document", "put"),
+        ("api-shared-versions", "get"),
+        ("api-mail", "get"),
+        ("api-mail", "post"),
         ("api-events", "get"),
         ("api-audit", "get"),
         ("api-artifacts", "get"),
@@ -75,8 +82,11 @@ AGENTS_TOO = frozenset(
     }
 )
 """What agents may do with the right scope, in their own projects."""
-OWN_ONLY = frozenset({("api-projects", "get"), ("api-claim", "post")})
+OWN_ONLY = frozenset({("api-projects", "get"), ("api-claim", "post"), ("api-mail", "get")})
 """Paths without a name in them: they answer with the caller's own rows."""
+NAMED_IN_BODY = frozenset({("api-mail", "post")})
+"""What a call is about stands in its body; `test_mail_api.py` asks for what strangers may not see.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +140,7 @@ def rows_of(project: Project, holder: Agent) -> dict[str, str]:
     lease = claim(held, holder)
     set_status(held, holder, "working")
     decision = project.decisions.get()
+    write(held, holder, "one", None, name="design")
     return {
         "pid": project.slug,
         "task": str(held.pk),
@@ -138,4 +149,5 @@ def rows_of(project: Project, holder: Agent) -> dict[str, str]:
         "decision": str(decision.pk),
         "lease_token": lease.lease_token,
         "digest": decision.digest,
+        "name": "design",
     }

@@ -7,11 +7,31 @@ from uuid import uuid4
 
 from orchestration.contracts.mail import MailInput, SharedDocumentInput
 from orchestration.contracts.mail_types import MailType
-from orchestration.models import Agent, Assignment, Conversation, Handshake, Mail, Project, Task
+from orchestration.models import (
+    Agent,
+    Assignment,
+    Conversation,
+    Decision,
+    Handshake,
+    Mail,
+    Project,
+    Task,
+)
 from orchestration.services.intake import NewTask, create_task
+from orchestration.services.projects import ProjectChange, update_project
 from orchestration.services.shared_documents import write_shared_document
+from orchestration.services.spawning import NewChild, spawn_task
 from orchestration.services.work import Actor
-from tests.factories import actor_of, claim, fresh, new_agent, post, set_status
+from tests.factories import (
+    actor_of,
+    claim,
+    confirm_intent,
+    fresh,
+    new_agent,
+    open_decision_of,
+    post,
+    set_status,
+)
 
 SIR = Actor("human:sir")
 ROUTES = {"low": "direct", "medium": "light_plan"}
@@ -26,12 +46,15 @@ def new_task(project: Project, complexity: str = "medium", **rest: Any) -> Task:
 
 
 def spawned(project: Project) -> tuple[Task, Agent]:
-    """A medium child of a task that an agent works on; the agent that would have spawned it."""
+    """A medium child that an agent spawned below the task it works on, and that agent."""
+    easily_medium = ProjectChange(policy={"thresholds": {"s1_simple_threshold": 5}})
+    update_project(project_id=project.pk, change=easily_medium, actor=SIR)
     parent, spawner = new_task(project, "low"), new_agent("alice", project=project)
     claim(parent, spawner)
     set_status(parent, spawner, "working")
-    made = new_task(project)
-    Task.objects.filter(pk=made.pk).update(parent=parent, root=parent, depth=1)
+    child = NewChild(text="分析 user-service 的性能瓶颈并给出优化建议")
+    made = spawn_task(task_id=parent.pk, child=child, agent=spawner, actor=actor_of(spawner))
+    assert fresh(made).complexity == "medium"
     return fresh(made), spawner
 
 
@@ -68,13 +91,23 @@ def disagreement(project: Project, task: Task) -> Conversation:
     return Conversation.objects.get(pk=last.conversation_id)
 
 
-def write(task: Task, agent: Agent, content: str, seen: int | None) -> tuple[int, bool]:
+def write(
+    task: Task, agent: Agent, content: str, seen: int | None, *, name: str = "design"
+) -> tuple[int, bool]:
     """Write a version of a shared document as an agent."""
     version, is_new = write_shared_document(
         task_id=task.pk,
-        name="design",
+        name=name,
         document=SharedDocumentInput(content=content),
         seen_version=seen,
         actor=actor_of(agent),
     )
     return version.version, is_new
+
+
+def asked(project: Project) -> tuple[Task, Decision]:
+    """A medium task whose executor asked a question, and the decision about it."""
+    task, agent = new_task(project), new_agent("bob")
+    claim(task, agent)
+    confirm_intent(task, agent, questions=["Which period?"])
+    return task, open_decision_of(project, "clarification")
