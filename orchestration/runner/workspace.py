@@ -1,4 +1,4 @@
-"""Paths inside a workspace, safe against `..`, symlinks out, special files and races.
+"""Paths inside a workspace, safe against `..`, links out, special files and races.
 
 Every access walks from the workspace's root directory, one component at a time and relative to an
 open directory, refusing symlinks. A path that was checked and is swapped for a symlink a moment
@@ -12,12 +12,14 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from orchestration.errors import TooLarge, WorkspaceError
 
 READ_BYTES = 1024 * 1024
+MOST_SEARCHED = 200_000
+"""Files of a workspace that are looked at for the other names of one; beyond, it is refused."""
 DIRECTORY_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 FILE_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -152,9 +154,34 @@ def open_file_inside(workspace: Path, relative: str) -> Iterator[tuple[int, os.s
     with parent_inside(workspace, relative) as (directory, name):
         descriptor = _open_regular(directory, name, relative)
     try:
-        yield descriptor, os.fstat(descriptor)
+        status = os.fstat(descriptor)
+        _require_own_names(workspace, status, relative)
+        yield descriptor, status
     finally:
         os.close(descriptor)
+
+
+def _require_own_names(workspace: Path, status: os.stat_result, shown: str) -> None:
+    """Refuse a file with a further name that is not in the workspace: a hard link leads out.
+
+    Tools link inside a workspace themselves (build caches, package stores in it), so every name is
+    looked for; the search is made only where there is more than one, and ends when all are found.
+    """
+    missing = status.st_nlink
+    if missing <= 1:
+        return
+    searched = 0
+    for _, _, files, directory in os.fwalk(_real_path(workspace, shown)):
+        for name in files:
+            searched += 1
+            with suppress(OSError):
+                found = os.stat(name, dir_fd=directory, follow_symlinks=False)
+                missing -= (found.st_dev, found.st_ino) == (status.st_dev, status.st_ino)
+            if not missing:
+                return
+        if searched > MOST_SEARCHED:
+            break
+    raise WorkspaceError(f"{shown!r} is also a file outside of the workspace (a hard link).")
 
 
 def _open_regular(directory: int, name: str, shown: str) -> int:

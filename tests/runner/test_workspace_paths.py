@@ -279,3 +279,22 @@ class TestAllowedWorkspace:
         (tmp_path / "root").symlink_to(tmp_path / "real")
         found = allowed_workspace(tmp_path / "root" / "project", [tmp_path / "root"])
         assert found == tmp_path / "real" / "project"
+
+
+@pytest.mark.parametrize("reader", [digest_inside, artifact_exists, READERS[-1]])
+def test_hard_link_to_a_file_outside_is_refused(
+    workspace: Path, tmp_path: Path, reader: Callable[[Path, str], object]
+) -> None:
+    (tmp_path / "outside").write_text("secret")
+    os.link(tmp_path / "outside", workspace / "link")
+    os.link(tmp_path / "outside", workspace / "another")
+    with pytest.raises(WorkspaceError) as caught:
+        reader(workspace, "link")
+    assert "hard link" in caught.value.detail
+
+
+def test_hard_links_inside_the_workspace_are_read(workspace: Path) -> None:
+    (workspace / "deep").mkdir()
+    (workspace / "one").write_text("built")
+    os.link(workspace / "one", workspace / "deep" / "two")
+    assert read_inside(workspace, "deep/two", 100) == b"built"
