@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
+from orchestration.runner.confine import confine
 from orchestration.runner.proc import TOKEN_VARIABLE, has_proc, proc_token
 
 PR_SET_PDEATHSIG = 1
@@ -56,13 +57,17 @@ def become_command(
             os._exit(NEVER_STARTED)
         _reset_signals()
         _limit_resources(request)
-        os.fchdir(directory_fd)
         _connect_standard_files(output_fd)
         environment = _command_environment(request, scratch)
+        argv = confine(request, str(scratch), directory_fd)
+        if request["sandbox"] is not None:
+            set_process_option(PR_SET_PDEATHSIG, signal.SIGKILL)  # another user's: it was forgotten
+            if os.getppid() != monitor_pid:
+                os._exit(NEVER_STARTED)
         if gate.recv(1) != b"g":
             os._exit(NEVER_STARTED)
         step = "execute"
-        os.execvpe(request["argv"][0], request["argv"], environment)  # noqa: S606 (no shell)
+        os.execvpe(argv[0], argv, environment)  # noqa: S606 (no shell)
     except (OSError, ValueError, OverflowError, MemoryError) as error:
         number = getattr(error, "errno", None) or errno.EINVAL
         gate.send(f"{step} {number}".encode())

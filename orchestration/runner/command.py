@@ -175,6 +175,9 @@ class _Run:
             return "process_limit", f"More than {self.spec.max_processes} processes at once."
         if self.output.is_over_limit:
             return "output_limit", f"More than {self.spec.output_limit_bytes} bytes of output."
+        refused = _refused_by_bubblewrap(self.spec, exit_code, self.output.tail())
+        if refused is not None:
+            return refused
         if exit_code is not None and exit_code < 0:
             return "failed", f"Ended by signal {_signal_name(-exit_code)}."
         return ("ok", "") if exit_code == 0 else ("failed", "")
@@ -257,6 +260,22 @@ def _token_or_nothing(pgid: int) -> str:
         return process_token(pgid) if pgid else ""
     except ProcessLookupError:
         return ""
+
+
+def _refused_by_bubblewrap(
+    spec: CommandSpec, exit_code: int | None, tail: str
+) -> tuple[Outcome, str] | None:
+    """Recognise that bubblewrap never started the command; it tells by its own words alone.
+
+    A command that copies them gains nothing: neither outcome is a success.
+    """
+    if spec.sandbox is None or spec.sandbox.kind != "bubblewrap" or exit_code != 1:
+        return None
+    if not tail.startswith("bwrap: ") or tail.count("\n") > 1:
+        return None
+    if tail.startswith("bwrap: execvp ") and os.strerror(errno.ENOENT) in tail:
+        return "not_found", f"There is no program {spec.argv[0]!r} in the sandbox."
+    return "not_executable", f"The sandbox did not start {spec.argv[0]!r}: {tail.strip()}"
 
 
 def _is_exit(code: int | None) -> bool:

@@ -140,7 +140,7 @@ class Monitor:
             elif line == b"go" and self.gate is not None:
                 self.gate.send(b"g")
             elif line == b"term":
-                self._signal_group(signal.SIGTERM)
+                self._ask_to_end()
             elif line == b"kill":
                 self.is_killing = True
 
@@ -213,6 +213,16 @@ class Monitor:
                 self._kill_all()
                 self.is_killing = True
                 self.exit = os.waitstatus_to_exitcode(status)
+
+    def _ask_to_end(self) -> None:
+        """Send SIGTERM. Bubblewrap would die of it and take the command along without a chance."""
+        sandbox = self.request["sandbox"]
+        if sandbox is None or sandbox["kind"] != "bubblewrap":
+            self._signal_group(signal.SIGTERM)
+            return
+        for pid in descendants(self.pid):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGTERM)
 
     def _signal_group(self, number: int) -> None:
         # EPERM: macOS says so of a group that holds only zombies

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from orchestration.errors import Invalid
+from orchestration.runner.sandbox import ENVIRONMENT, Sandbox
 
 MEBIBYTE = 1024 * 1024
 LEAST_MEMORY_BYTES = 32 * MEBIBYTE
@@ -51,6 +52,7 @@ class CommandSpec:
     max_processes: int | None = 256
     expect_exit_code: int = 0
     expect_stdout_contains: str | None = None
+    sandbox: Sandbox | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,10 +105,17 @@ def launch_request(spec: CommandSpec) -> dict[str, Any]:
     environment = {"PATH": _search_path(), "LANG": "C.UTF-8"}
     if spec.home is not None:
         environment["HOME"] = str(spec.home)
+    scratch = str(Path(tempfile.gettempdir()).resolve() / f"countersign-{secrets.token_hex(8)}")
+    sandbox, argv = None, list(spec.argv)
+    if spec.sandbox is not None:
+        sandbox = spec.sandbox.request(spec.workspace, spec.cwd, scratch)
+        argv = spec.sandbox.wrapped(spec.argv, sandbox, scratch)
+        environment |= ENVIRONMENT
     return {
-        "argv": list(spec.argv),
+        "argv": argv,
         "environment": environment | dict(spec.environment),
-        "scratch": str(Path(tempfile.gettempdir()) / f"countersign-{secrets.token_hex(8)}"),
+        "scratch": scratch,
+        "sandbox": sandbox,
         "memory_limit_bytes": spec.memory_limit_bytes,
         "file_limit_bytes": spec.file_limit_bytes,
         "max_processes": spec.max_processes,
