@@ -26,6 +26,12 @@ SIR_USERNAME = env.read_text("SIR_USERNAME", "sir")
 SIR_PASSWORD = env.read_text("SIR_PASSWORD")
 COUNTERSIGN_DEMO = env.read_bool("COUNTERSIGN_DEMO", default=True)
 COUNTERSIGN_UNSANDBOXED = env.read_bool("COUNTERSIGN_UNSANDBOXED", default=False)
+# Which sandbox code of agents runs in: the first that holds, a named one, or none.
+COUNTERSIGN_SANDBOX = env.read_choice(
+    "COUNTERSIGN_SANDBOX", "auto", choices=("auto", "none", "bubblewrap", "uid", "landlock")
+)
+# More directories that code in the sandbox may read: toolchains outside the system's own places.
+COUNTERSIGN_SANDBOX_READ = env.read_paths("COUNTERSIGN_SANDBOX_READ", ())
 # Dotted classes of seat backends beside the built-in ones, in the order they are asked.
 COUNTERSIGN_EXTRA_SEATS = env.read_list("COUNTERSIGN_EXTRA_SEATS")
 # Threads that work on assignments, in `serve` and in each `worker`.

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
+from tests.runner.sandboxes import say_what_holds
 from tests.services_up import (
     PostgresServer,
     RedisServer,
@@ -25,12 +26,14 @@ from tests.services_up import (
 )
 
 POSTGRES, REDIS, BROWSER = "PostgreSQL", "Redis", "a browser"
+SANDBOX = "bubblewrap"
 PROGRAMS = "the programs of PostgreSQL and Redis"
 DEBIAN_PACKAGES: Mapping[str, Sequence[str]] = {
     POSTGRES: ("postgresql",),
     REDIS: ("redis-server",),
     BROWSER: ("chromium", "chromium-driver"),
     PROGRAMS: ("postgresql", "redis-server"),
+    SANDBOX: ("bubblewrap",),
 }
 PARALLEL = ("-n", "2")
 NOTHING_RAN = 5
@@ -110,8 +113,10 @@ def main() -> int:
     """Run the passes. Return 1 when one failed or, with CI=true, could not run."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     is_ci = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
-    install(missing_programs())
     missing = missing_programs()
+    install(missing if shutil.which("bwrap") else missing | {SANDBOX})
+    missing = missing_programs()
+    print(say_what_holds(), flush=True)
     if missing and is_ci:
         print(f"Missing with CI=true: {', '.join(sorted(missing))}", file=sys.stderr)
         return 1

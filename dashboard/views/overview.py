@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.conf import settings
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -22,6 +21,7 @@ from dashboard.phrases import sentences
 from dashboard.places import address
 from dashboard.projects_table import project_lines
 from dashboard.shapes import Crumb
+from orchestration.seats.sandboxing import sandbox_report
 from orchestration.selectors.activity import newest_position
 from orchestration.selectors.inbox import list_open
 from orchestration.selectors.overview import (
@@ -151,13 +151,25 @@ def machine_facts() -> list[MachineFact]:
     position = newest_position()
     return [
         MachineFact(gettext("Worker"), words, "circle-check" if is_heard else "circle-x", is_heard),
-        MachineFact(gettext("Sandbox"), _sandbox_words(), "circle-minus", None),
+        _sandbox_fact(),
         MachineFact(gettext("Agents"), agents, "robot", None),
         MachineFact(gettext("Audit seal"), f"#{position:,}", "shield-check", None),
     ]
 
 
-def _sandbox_words() -> str:
-    if settings.COUNTERSIGN_UNSANDBOXED:
-        return gettext("off by the operator: agents’ code runs unprotected")
-    return gettext("none: checks that run agents’ code are recorded as not possible")
+def _sandbox_fact() -> MachineFact:
+    """Say which sandbox holds here, or how to get one."""
+    report = sandbox_report()
+    title = gettext("Sandbox")
+    if report.is_switched_off:
+        words = gettext("off by the operator: agents’ code runs unprotected")
+        return MachineFact(title, words, "circle-x", is_good=False)
+    if report.sandbox is None:
+        words = gettext("none: agents’ code is not run; install bubblewrap to get one")
+        return MachineFact(title, words, "circle-minus", None)
+    names = {
+        "bubblewrap": gettext("bubblewrap"),
+        "uid": gettext("a separate user"),
+        "landlock": gettext("Landlock"),
+    }
+    return MachineFact(title, names[report.sandbox.kind], "circle-check", is_good=True)

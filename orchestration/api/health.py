@@ -15,6 +15,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from orchestration.api.metrics import registry
 from orchestration.enqueue import broker_answers
+from orchestration.seats.sandboxing import sandbox_report
 from orchestration.services.audit import sealer_lag_seconds
 from orchestration.services.health import (
     RED_AFTER_SECONDS,
@@ -40,6 +41,7 @@ def readyz(_request: HttpRequest) -> HttpResponse:
         "broker": _checked(_broker),
         "canary": _checked(_canary),
         "sealer": _checked(_sealer),
+        "sandbox": _sandbox(),
     }
     is_ready = all(check["ok"] for check in checks.values())
     body = {"status": "ready" if is_ready else "not_ready", "checks": checks}
@@ -85,6 +87,19 @@ def _canary() -> dict[str, Any]:
         return {"ok": True, "age_seconds": rounded}
     detail = f"no worker answered for {round(age)} s"
     return {"ok": False, "age_seconds": rounded, "detail": detail}
+
+
+def _sandbox() -> dict[str, Any]:
+    """Tell what code of agents runs in, in this process; to have none is no fault."""
+    report = sandbox_report()
+    held = report.sandbox
+    return {
+        "ok": True,
+        "mechanism": held.kind if held is not None else None,
+        "is_switched_off": report.is_switched_off,
+        "limits": list(held.limits) if held is not None else [],
+        "tried": {one.kind: one.why for one in report.tried if one.sandbox is None},
+    }
 
 
 def _sealer() -> dict[str, Any]:

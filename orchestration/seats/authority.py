@@ -12,17 +12,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from django.conf import settings
 from django.db.models import Exists, OuterRef
 
 from orchestration.contracts.plan import ProposedFix
-from orchestration.models import Assignment, Blueprint, Decision, Deviation, Task
-from orchestration.policy import Backend
+from orchestration.models import Blueprint, Decision, Deviation, Task
 from orchestration.rules.commands import command_digest
 from orchestration.rules.dag import canonical_digest
-from orchestration.states import DecisionKind, DecisionStatus, Seat
+from orchestration.seats.sandboxing import NO_SANDBOX, is_sandbox_missing
+from orchestration.states import DecisionKind, DecisionStatus
 
-NO_SANDBOX = "not possible: no sandbox for code that agents wrote"
 NO_WORKSPACE = "not possible: this project has no workspace"
 UNSIGNED_PATCH = "not possible: neither the trusted plan nor Sir gave this patch"
 NO_FIX = "this defect proposes no fix"
@@ -32,7 +30,7 @@ def refusal_of(task: Task, commands: Sequence[Mapping[str, Any]]) -> str:
     """Why commands of a step may not run here, or the empty string."""
     if not task.project.workspace:
         return NO_WORKSPACE
-    if _needs_sandbox(task):
+    if is_sandbox_missing(task):
         return NO_SANDBOX
     refused = _first_unauthorised(task, commands)
     return f"not possible: not approved: {' '.join(refused['argv'])}" if refused else ""
@@ -49,8 +47,8 @@ def refusal_of_fix(task: Task, defect: Mapping[str, Any]) -> str:
     if not task.project.workspace:
         return NO_WORKSPACE
     commands = [one.to_document() for one in fix.commands]
-    if _is_own_fix(task, defect["proposed_fix"]) or _is_signed(task, defect):
-        return NO_SANDBOX if commands and _needs_sandbox(task) else ""
+    if is_own_fix(task, defect["proposed_fix"]) or _is_signed(task, defect):
+        return NO_SANDBOX if commands and is_sandbox_missing(task) else ""
     return UNSIGNED_PATCH if fix.patch.strip() else refusal_of(task, commands)
 
 
@@ -61,26 +59,6 @@ def fix_of(defect: Mapping[str, Any]) -> ProposedFix | None:
         return None
     fix = ProposedFix.from_stored(proposed)
     return None if fix.is_empty else fix
-
-
-def has_agent_code(task: Task) -> bool:
-    """Whether an agent ever held a piece of work that may write into this task's workspace.
-
-    It may write from the moment it holds the work, whatever becomes of its lease; what it uploads
-    comes under a lease too. A fix that it only proposes does not count: what is applied then is
-    what Sir signed.
-    """
-    rows = Assignment.objects.filter(
-        project__workspace=task.project.workspace,
-        backend=Backend.EXTERNAL.value,
-        leased_at__isnull=False,
-        seat__in=[Seat.EXECUTOR.value, Seat.FIXER.value],
-    )
-    return rows.exclude(seat=Seat.FIXER.value, input__mode="propose").exists()
-
-
-def _needs_sandbox(task: Task) -> bool:
-    return not settings.COUNTERSIGN_UNSANDBOXED and has_agent_code(task)
 
 
 def _first_unauthorised(
@@ -108,7 +86,7 @@ def _planned_fix(task: Task) -> Mapping[str, Any] | None:
     return fix
 
 
-def _is_own_fix(task: Task, proposed: Mapping[str, Any]) -> bool:
+def is_own_fix(task: Task, proposed: Mapping[str, Any]) -> bool:
     """Whether a fix is, word for word, the one that the trusted plan gives its step."""
     planned = _planned_fix(task)
     if not planned or canonical_digest(planned) != canonical_digest(proposed):

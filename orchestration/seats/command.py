@@ -12,7 +12,7 @@ from orchestration.errors import CountersignError, WorkspaceError
 from orchestration.models import Task
 from orchestration.runner.patches import apply_patch, is_applied
 from orchestration.runner.workspace import artifact_exists
-from orchestration.seats.authority import fix_of, refusal_of, refusal_of_fix
+from orchestration.seats.authority import fix_of, is_own_fix, refusal_of, refusal_of_fix
 from orchestration.seats.base import MAX_ARTIFACT_BYTES, Document, SeatJob, SeatLink
 from orchestration.seats.commands import Record, run_all
 from orchestration.states import Seat
@@ -75,7 +75,8 @@ class CommandSeat:
             fix, problem = fix_of(one), refusal_of_fix(job.task, one)
             if fix is not None and not problem:
                 notes.append(fix.description or "the proposed fix")
-                problem = _apply(job.task, fix, link, runs)
+                is_ours = is_own_fix(job.task, one["proposed_fix"])
+                problem = _apply(job.task, fix, link, runs, is_proposed=not is_ours)
             if problem:
                 problems[one["id"]] = problem
         return {
@@ -86,7 +87,9 @@ class CommandSeat:
         }
 
 
-def _apply(task: Task, fix: ProposedFix, link: SeatLink, runs: list[Record]) -> str:
+def _apply(
+    task: Task, fix: ProposedFix, link: SeatLink, runs: list[Record], *, is_proposed: bool
+) -> str:
     """Apply one fix; return why it could not be applied, or the empty string."""
     workspace = Path(task.project.workspace)
     if fix.patch.strip():
@@ -99,7 +102,8 @@ def _apply(task: Task, fix: ProposedFix, link: SeatLink, runs: list[Record]) -> 
         except CountersignError as error:
             link.log(f"the patch does not apply: {error.detail}\n")
             return f"the patch does not apply: {error.detail}"
-    records = run_all(task, [one.to_document() for one in fix.commands], link)
+    commands = [one.to_document() for one in fix.commands]
+    records = run_all(task, commands, link, is_proposed=is_proposed)
     runs += records
     failing = next((one for one in records if not one["ok"]), None)
     return _failure_words(failing) if failing is not None else ""

@@ -7,6 +7,7 @@ Source: DESIGN section 8 ("Commands on our machine").
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,40 +20,54 @@ from orchestration.policy import Policy
 from orchestration.runner.command import CommandSpec, check_expectations, run_command
 from orchestration.runner.processes import process_token
 from orchestration.seats.base import SeatLink
+from orchestration.seats.sandboxing import sandbox_of
 
 Record = dict[str, Any]
 
 
 def run_all(
-    task: Task, commands: Sequence[Mapping[str, Any]], link: SeatLink, *, keep_going: bool = False
+    task: Task,
+    commands: Sequence[Mapping[str, Any]],
+    link: SeatLink,
+    *,
+    keep_going: bool = False,
+    is_proposed: bool = False,
 ) -> list[Record]:
-    """Run commands in order; stop at the first that fails, unless `keep_going`."""
+    """Run commands in order; stop at the first that fails, unless `keep_going`.
+
+    `is_proposed` says that the commands are not of the step's own plan.
+    """
     records: list[Record] = []
-    for record in _each(task, commands, link):
+    for record in _each(task, commands, link, is_proposed=is_proposed):
         records.append(record)
         if record["outcome"] == "stopped" or not (record["ok"] or keep_going):
             break
     return records
 
 
-def _each(task: Task, commands: Sequence[Mapping[str, Any]], link: SeatLink) -> Iterator[Record]:
+def _each(
+    task: Task, commands: Sequence[Mapping[str, Any]], link: SeatLink, *, is_proposed: bool
+) -> Iterator[Record]:
     for index, document in enumerate(commands):
         command = VerificationCommand.from_stored(document)
         link.log(f"$ {command.text}\n")
-        record = run_one(task, command, link)
+        record = run_one(task, command, link, is_proposed=is_proposed)
         record["index"] = index
         link.log(f"[{record['outcome']}, exit {record['exit_code']}]\n")
         yield record
 
 
-def run_one(task: Task, command: VerificationCommand, link: SeatLink) -> Record:
+def run_one(
+    task: Task, command: VerificationCommand, link: SeatLink, *, is_proposed: bool = False
+) -> Record:
     """Run one command. Shape: `{argv, ok, exit_code, outcome, output_tail, duration_ms, at}`.
 
     A command that the runner refuses (bad directory, bad argument) is a record too, not an error.
     """
     at = timezone.now().isoformat()
     try:
-        spec = build_spec(task, command, task.project.policy)
+        sandbox = sandbox_of(task, is_proposed=is_proposed)
+        spec = replace(build_spec(task, command, task.project.policy), sandbox=sandbox)
         result = run_command(
             spec,
             on_output=link.log,
@@ -70,6 +85,7 @@ def run_one(task: Task, command: VerificationCommand, link: SeatLink) -> Record:
         tail = f"{tail}\n{' '.join(faults)}".strip()
     return {
         "argv": list(command.argv),
+        "sandbox": sandbox.kind if sandbox is not None else None,
         "ok": not faults,
         "exit_code": result.exit_code,
         "outcome": result.outcome if faults or result.outcome == "ok" else "ok",

@@ -13,7 +13,7 @@ from typing import Any
 
 from orchestration.models import Assignment, Output, Task, Verification
 from orchestration.models.rows import insert_rows
-from orchestration.seats.authority import NO_SANDBOX
+from orchestration.seats.sandboxing import NO_SANDBOX
 from orchestration.services.work import Work
 from orchestration.states import CommentType, Complexity, LayerOutcome
 

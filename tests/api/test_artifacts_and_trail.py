@@ -161,8 +161,18 @@ def test_ready_when_everything_answers(client: Any, db: None) -> None:
     answer = client.get("/readyz")
     assert answer.status_code == 200
     checks = answer.json()["checks"]
-    assert checks.keys() == {"database", "broker", "canary", "sealer"}
+    assert checks.keys() == {"database", "broker", "canary", "sealer", "sandbox"}
     assert all(check["ok"] for check in checks.values())
+
+
+def test_probe_tells_which_sandbox_holds(client: Any, db: None, settings: Any) -> None:
+    answer_canary()
+    told = client.get("/readyz").json()["checks"]["sandbox"]
+    assert told["mechanism"] in ("bubblewrap", "uid", "landlock")
+    assert told["mechanism"] not in told["tried"]
+    settings.COUNTERSIGN_SANDBOX = "none"
+    answer = client.get("/readyz")
+    assert (answer.status_code, answer.json()["checks"]["sandbox"]["mechanism"]) == (200, None)
 
 
 @pytest.mark.parametrize("age", [61, 3600, None])

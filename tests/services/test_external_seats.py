@@ -140,7 +140,8 @@ def test_request_changes_brings_another_proposal_as_a_new_item() -> None:
     assert child(root, "1").fix_round == 1
 
 
-def test_a_verify_command_on_agents_work_is_not_possible_without_a_sandbox() -> None:
+def test_a_verify_command_on_agents_work_is_not_possible_without_a_sandbox(settings: Any) -> None:
+    settings.COUNTERSIGN_SANDBOX = "none"
     project = new_project(policy={"commands": {"allow": ["true"]}})
     root = submit_plan(project, agent_step("1", verify=["true"]))
     drive(project)
@@ -229,7 +230,8 @@ def test_a_proposal_that_sir_signed_is_applied_and_checked_by_us() -> None:
     assert fresh(root).status == TaskStatus.DONE
 
 
-def test_an_agents_own_fix_that_cannot_be_run_again_is_not_called_verified() -> None:
+def test_an_agents_own_fix_that_cannot_be_run_again_is_not_called_verified(settings: Any) -> None:
+    settings.COUNTERSIGN_SANDBOX = "none"
     project = new_project()
     root = submit_plan(project, step("1", run=["ls b"], on_failure={"severity": "medium"}))
     drive(project)

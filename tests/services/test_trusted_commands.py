@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 
 from orchestration.contracts.results import DeviationInput
 from orchestration.models import Agent, Project, Task
@@ -189,7 +190,10 @@ FAILED = {"status": "failed", "detail": "gave up"}
 
 
 @pytest.mark.parametrize("end", ["done", "failed", "released", "held"])
-def test_code_of_an_agent_in_another_task_needs_a_sandbox(project: Project, end: str) -> None:
+def test_code_of_an_agent_in_another_task_needs_a_sandbox(
+    project: Project, end: str, settings: Any
+) -> None:
+    settings.COUNTERSIGN_SANDBOX = "none"
     agent = new_agent(project=project)
     hold = hold_direct_task(project, agent)
     if end == "released":
@@ -213,8 +217,9 @@ def test_a_project_without_agents_work_needs_no_sandbox(project: Project) -> Non
     assert has_file(project, "ran")
 
 
-def test_a_sandbox_is_missed_at_the_last_moment_too(project: Project) -> None:
+def test_a_sandbox_is_missed_at_the_last_moment_too(project: Project, settings: Any) -> None:
     """The agent took its step after the command of the other one was queued for us."""
+    settings.COUNTERSIGN_SANDBOX = "none"
     root = submit_plan(project, agent_step("1"), step("2", run=["sh t.sh"]))
     work_until_idle(SLOT, slice_seconds=0, project_id=project.pk)
     assert child(root, "2").assignments.get().backend == "command"
@@ -223,3 +228,76 @@ def test_a_sandbox_is_missed_at_the_last_moment_too(project: Project) -> None:
     drive(project)
     assert not has_file(project, "pwned")
     assert "no sandbox" in child(root, "2").failure_context[0]["root_cause"]
+
+
+STEAL = "cat '{data}/secret' > loot; echo $? > code; echo x > '{data}/planted'; touch ran"
+
+
+def steal(project: Project) -> Path:
+    """Write a script that reads and writes our data directory, and a secret for it to find."""
+    data = Path(settings.COUNTERSIGN_DATA_DIR)
+    (data / "secret").write_text("secret")
+    write(project, "t.sh", STEAL.format(data=data))
+    return Path(project.workspace)
+
+
+def test_code_of_an_agent_runs_in_a_sandbox(project: Project) -> None:
+    hold_direct_task(project, new_agent(project=project))
+    workspace = steal(project)
+    root = submit_plan(project, step("1", run=["sh t.sh"]))
+    drive(project)
+    assert child(root, "1").status == TaskStatus.DONE
+    assert has_file(project, "ran")
+    assert ((workspace / "loot").read_text(), (workspace / "code").read_text()) == ("", "1\n")
+    assert not (Path(settings.COUNTERSIGN_DATA_DIR) / "planted").exists()
+
+
+def test_verify_and_fix_commands_run_in_the_sandbox_too(project: Project) -> None:
+    hold_direct_task(project, new_agent(project=project))
+    workspace = steal(project)
+    fix = {"description": "f", "commands": ["sh t.sh"]}
+    on_failure = {"severity": "critical", "fix": fix}
+    root = submit_plan(
+        project, step("1", run=["ls ran"], verify=["sh t.sh"], on_failure=on_failure)
+    )
+    drive(project)
+    assert child(root, "1").status == TaskStatus.DONE
+    assert child(root, "1").verifications.filter(layer="L3", outcome="passed").exists()
+    assert (workspace / "loot").read_text() == ""
+    assert not (Path(settings.COUNTERSIGN_DATA_DIR) / "planted").exists()
+
+
+def test_a_command_that_an_agent_planned_runs_in_the_sandbox() -> None:
+    project = new_project(policy={"commands": {"allow": ["sh"]}})
+    workspace = steal(project)
+    root = submit_plan(project, step("1", run=["sh t.sh"]), is_trusted=False, backend="external")
+    drive(project)
+    assert child(root, "1").status == TaskStatus.DONE
+    assert (workspace / "loot").read_text() == ""
+
+
+def test_a_command_that_an_agent_proposed_as_a_fix_runs_in_the_sandbox(judged: Project) -> None:
+    workspace = steal(judged)
+    submit_plan(judged, step("1"))
+    drive(judged)
+    find_defect(judged, "medium", {"description": "x", "commands": ["sh t.sh"]})
+    decide(open_decision_of(judged), "approve")
+    drive(judged)
+    assert has_file(judged, "ran")
+    assert (workspace / "loot").read_text() == ""
+
+
+def test_a_trusted_command_before_any_agent_runs_with_our_own_rights(project: Project) -> None:
+    workspace = steal(project)
+    submit_plan(project, step("1", run=["sh t.sh"]))
+    drive(project)
+    assert (workspace / "loot").read_text() == "secret"
+
+
+def test_the_operator_can_switch_the_sandbox_off(project: Project, settings: Any) -> None:
+    settings.COUNTERSIGN_UNSANDBOXED = True
+    hold_direct_task(project, new_agent(project=project))
+    workspace = steal(project)
+    submit_plan(project, step("1", run=["sh t.sh"]))
+    drive(project)
+    assert (workspace / "loot").read_text() == "secret"
