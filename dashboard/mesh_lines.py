@@ -156,12 +156,18 @@ class RoundLine:
     number: int
     by: str
     text: str
+    stands: bool
 
 
 def round_lines(content: Mapping[str, Any]) -> list[RoundLine]:
     """The messages of the negotiation that a decision is about."""
     return [
-        RoundLine(int(one.get("round", 0)), str(one.get("by", "")), str(one.get("text", "")))
+        RoundLine(
+            int(one.get("round", 0)),
+            str(one.get("by", "")),
+            str(one.get("text", "")),
+            bool(one.get("stands")),
+        )
         for one in content.get("rounds", ())
         if isinstance(one, Mapping)
     ]

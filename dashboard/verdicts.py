@@ -189,10 +189,8 @@ DIALOG_TITLES: Mapping[str, Texts] = MappingProxyType(
         "command_approval.reject": [((), _("Reject the commands?"))],
         "plan_rejected.accept": [((), _("Accept, overriding the audit?"))],
         "plan_rejected.cancel": [((), _("Cancel the task?"))],
-        "clarification.rejected": [
-            (("negotiation",), _("Reject the proposal?")),
-            ((), _("Reject the understanding?")),
-        ],
+        "clarification.rejected": [((), _("Reject the understanding?"))],
+        "negotiation.rejected": [((), _("Reject the proposal?"))],
         "waiting_human.reject": [((), _("Reject the request?"))],
         "waiting_human.abort": [((), _("Abort the task?"))],
         "budget_exceeded.abort": [((), _("Abort the task?"))],

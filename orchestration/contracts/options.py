@@ -102,6 +102,8 @@ def options_for(kind: DecisionKind, params: Mapping[str, Any]) -> list[Option]:
 def _label(kind: DecisionKind, verdict: str, params: Mapping[str, Any]) -> str:
     if kind is DecisionKind.MEDIUM_DEFECT and verdict == "approve" and not params.get("has_fix"):
         return "medium_defect.have_it_fixed"
+    if params.get("about") == "negotiation":
+        return f"negotiation.{verdict}"
     return f"{kind}.{verdict}"
 
 
@@ -112,7 +114,7 @@ _OTHER_CODES: Mapping[str, Mapping[str, str]] = {
         "task_fails": "attempt_counts",
     },
     "negotiation": {
-        "task_resumes": "proposal_stands",
+        "task_resumes": "task_goes_on",
         "agent_gets_answer": "your_words_stand",
         "task_fails": "no_agreement",
     },

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from orchestration.broadcast import AGENTS_TOPIC
 from orchestration.contracts.mail_types import ConversationMode, MailType
 from orchestration.errors import Conflict, Forbidden, MessageConflict
-from orchestration.models import Mail
+from orchestration.models import Mail, Task
 from orchestration.services.handshake_mail import send_ack, send_intent, send_start
 from orchestration.services.mail import Address, find_addresses, sender_address, store_mail
 from orchestration.services.moves import move_conversation
@@ -25,9 +25,10 @@ from orchestration.services.negotiation import (
 )
 from orchestration.services.posts import Post, letter_of, missing
 from orchestration.services.retrying import retry_on_deadlock
+from orchestration.services.spawning import NewChild, spawn_within
 from orchestration.services.tasks import lock_with_parent
 from orchestration.services.work import Work, unit_of_work
-from orchestration.states import ConversationStatus
+from orchestration.states import AssignmentStatus, ConversationStatus, Seat
 
 OPENERS: Mapping[ConversationMode, MailType] = {
     ConversationMode.QUERY: MailType.REQUEST,
@@ -106,10 +107,30 @@ def _send_plain(work: Work, post: Post) -> Mail:
     mode = post.document.mode
     if mode in PAIRS and len(to) != 1:
         raise missing(("to", f"a {mode} is with exactly one"))
-    mail = store_mail(work, letter_of(post, to))
+    letter = letter_of(post, to)
+    if mode is ConversationMode.DELEGATION and post.answered is None:
+        letter.task = _delegate(work, post)
+    mail = store_mail(work, letter)
     if mode is ConversationMode.NEGOTIATION:
         open_negotiation(work, mail)
     return mail
+
+
+def _delegate(work: Work, post: Post) -> Task | None:
+    """Spawn the delegated work below the task that its sender works on.
+
+    Whoever does not work on the task delegates the task itself: it is offered already.
+    """
+    task, agent = post.task, post.agent
+    if task is None or agent is None:
+        return task
+    leases = task.assignments.filter(
+        agent=agent, seat=Seat.EXECUTOR.value, status=AssignmentStatus.LEASED.value
+    )
+    if not leases.exists():
+        return task
+    child = NewChild(text=post.document.text, scope=post.document.scope)
+    return spawn_within(work, task.pk, child, agent, lease_token=post.lease_token)
 
 
 def _require_mode(post: Post) -> None:

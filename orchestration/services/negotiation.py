@@ -128,7 +128,12 @@ def ask_about_negotiation(work: Work, conversation: Conversation) -> bool:
     if task is None or open_decisions(task=task, kind=DecisionKind.CLARIFICATION):
         return False
     rounds = [
-        {"round": mail.round, "by": mail.sender.partition(":")[2], "text": mail.text[:8000]}
+        {
+            "round": mail.round,
+            "by": mail.sender.partition(":")[2],
+            "text": mail.text[:8000],
+            "stands": mail.pk == conversation.proposal_id,
+        }
         for mail in conversation.mail.order_by("pk")[:50]
     ]
     with work.as_system():
@@ -145,7 +150,7 @@ def ask_about_negotiation(work: Work, conversation: Conversation) -> bool:
                 "rounds": rounds,
                 "description": task.description,
             },
-            params={"about": "negotiation", "negotiation": True},
+            params={"about": "negotiation"},
         )
     return True
 

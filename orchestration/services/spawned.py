@@ -7,16 +7,24 @@ Source: DESIGN section 11, section 4 rule 7.
 
 from __future__ import annotations
 
+from orchestration.contracts.mail_types import MailType
 from orchestration.contracts.results import CommentInput
 from orchestration.errors import Conflict
 from orchestration.models import Task
 from orchestration.services.assignments import cancel_live
 from orchestration.services.blueprints import descendant_ids
 from orchestration.services.inbox import withdraw_open
+from orchestration.services.mail import AGENT_PREFIX, Address, Letter, store_mail
 from orchestration.services.moves import move_task, void_defects
 from orchestration.services.outputs import add_comment
 from orchestration.services.work import Work, locked
-from orchestration.states import SUPERSEDED_REASON, TASK_TERMINAL, TaskStatus
+from orchestration.states import (
+    SUPERSEDED_REASON,
+    TASK_TERMINAL,
+    AssignmentStatus,
+    Seat,
+    TaskStatus,
+)
 
 ENDED = TASK_TERMINAL | {TaskStatus.FAILED}
 """A failed child that has tries left is pending again before anybody sees it."""
@@ -40,12 +48,29 @@ def require_children_ended(task: Task) -> None:
 
 
 def tell_spawner(work: Work, child: Task, spawner: Task) -> None:
-    """Tell the spawner's task how a child ended, where its agent reads it."""
+    """Tell the spawner how a child ended: a comment on its task, and mail to its agent."""
     child.project = spawner.project
     said = f"{child} ended: {child.status}"
     reason = child.status_detail or child.cancel_reason
     body = f"{said}, {reason}" if reason else said
-    add_comment(work, spawner, CommentInput(body=body[:2000]), author="system")
+    add_comment(work, spawner, CommentInput(body=body[:2000]), author="system", mentions=False)
+    lease = spawner.assignments.select_related("agent").filter(
+        seat=Seat.EXECUTOR.value, status=AssignmentStatus.LEASED.value, agent__isnull=False
+    )
+    held = lease.first()
+    if held is None or held.agent is None:
+        return
+    letter = Letter(
+        project=spawner.project,
+        task=child,
+        type=MailType.INFORM,
+        sender="system",
+        to=[Address(f"{AGENT_PREFIX}{held.agent.name}", held.agent)],
+        parts=[{"text": body[:2000]}],
+        details={"child": str(child.pk), "status": child.status},
+    )
+    with work.as_system():
+        store_mail(work, letter)
 
 
 def cancel_children(work: Work, task: Task, *, why: str) -> None:

@@ -50,24 +50,34 @@ def spawn_task(
     or matrix; Invalid for an unknown role and for a child that is not smaller, with every fault.
     Locks: project (for the number), parent, task.
     """
-    text = require_text(child.text or child.title)
     with unit_of_work(actor) as work:
-        project_id = Task.objects.filter(pk=task_id).values_list("project_id", flat=True).first()
-        if project_id is None:
-            raise NotFound("There is no such task.")
-        project = lock_project(project_id)
-        task = lock_with_parent(task_id)
-        task.project = project
-        held_lease(task, agent, lease_token)
-        if task.status != TaskStatus.WORKING:
-            raise IllegalTransition(
-                f"only a working task spawns; this one is {task.status}",
-                allowed=[TaskStatus.WORKING.value] if task.status == TaskStatus.CLAIMED else [],
-                current=task.status,
-            )
-        _require_place(task, child)
-        _require_smaller(task, child, text)
-        return _spawn(work, project, task, child, text)
+        return spawn_within(work, task_id, child, agent, lease_token=lease_token)
+
+
+def spawn_within(
+    work: Work, task_id: int, child: NewChild, agent: Agent, *, lease_token: str = ""
+) -> Task:
+    """Spawn a child inside the caller's transaction, as `spawn_task` does.
+
+    Errors, Locks: as `spawn_task`.
+    """
+    text = require_text(child.text or child.title)
+    project_id = Task.objects.filter(pk=task_id).values_list("project_id", flat=True).first()
+    if project_id is None:
+        raise NotFound("There is no such task.")
+    project = lock_project(project_id)
+    task = lock_with_parent(task_id)
+    task.project = project
+    held_lease(task, agent, lease_token)
+    if task.status != TaskStatus.WORKING:
+        raise IllegalTransition(
+            f"only a working task spawns; this one is {task.status}",
+            allowed=[TaskStatus.WORKING.value] if task.status == TaskStatus.CLAIMED else [],
+            current=task.status,
+        )
+    _require_place(task, child)
+    _require_smaller(task, child, text)
+    return _spawn(work, project, task, child, text)
 
 
 def _require_place(task: Task, child: NewChild) -> None:

@@ -114,7 +114,14 @@ def width(text: str) -> float:
 
 
 @pytest.mark.parametrize(
-    ("kind", "language", "params"), list(product(DecisionKind, ("en", "zh-hans"), (FULL, {})))
+    ("kind", "language", "params"),
+    list(
+        product(
+            DecisionKind,
+            ("en", "zh-hans"),
+            (FULL, {}, {"about": "intent"}, {"about": "negotiation"}),
+        )
+    ),
 )
 def test_consequences_are_at_most_three_and_fit_their_column(
     kind: DecisionKind, language: str, params: dict[str, Any]

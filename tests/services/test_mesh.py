@@ -12,8 +12,19 @@ from orchestration.errors import Conflict, Forbidden, Invalid, MessageConflict, 
 from orchestration.models import Agent, Conversation, Mail, Project, Task
 from orchestration.services.agents import revoke_agent
 from orchestration.services.tasks import add_task_comment
-from tests.factories import actor_of, decide, new_agent, new_project, open_decision_of, post
-from tests.services.mesh_rooms import SIR, disagreement, mail, new_task, write
+from tests.factories import (
+    actor_of,
+    claim,
+    confirm_intent,
+    decide,
+    fresh,
+    new_agent,
+    new_project,
+    open_decision_of,
+    post,
+    set_status,
+)
+from tests.services.mesh_rooms import SIR, ack, disagreement, mail, new_task, spawned, write
 
 pytestmark = pytest.mark.django_db
 
@@ -287,3 +298,51 @@ def test_only_known_types_are_mail() -> None:
         "inform", "request", "reply", "task_request", "intent_confirmation", "intent_ack",
         "execution_start",
     }  # fmt: skip
+
+
+def test_a_delegation_is_a_child_of_what_its_sender_works_on(project: Project) -> None:
+    child, alice = spawned(project)
+    parent = child.parent
+    assert parent is not None
+    bob = new_agent("bob", project=project)
+    asked = mail("task_request", "重构 task 模块的状态机逻辑", to="bob", mode="delegation")
+    sent = post(asked, alice, task=parent, project=project)
+    assert post(asked, alice, task=parent, project=project) == sent
+    made = sent.task
+    assert made is not None
+    assert (made.parent_id, made.depth, sent.complexity) == (parent.pk, 1, "high")
+    assert parent.children.count() == 2
+    assert sent.expects_reply
+    claim(made, bob)
+    Task.objects.filter(pk=made.pk).update(complexity="medium")
+    intent = confirm_intent(made, bob)
+    assert addresses(intent) == ["agent:alice"]
+    ack(intent, alice)
+    set_status(made, bob, "working")
+
+
+def test_a_childs_end_is_mailed_to_its_spawner(project: Project) -> None:
+    child, alice = spawned(project)
+    bob = new_agent("bob", project=project)
+    claim(child, bob)
+    ack(confirm_intent(child, bob), alice)
+    set_status(child, bob, "working")
+    for _ in range(2):
+        if fresh(child).status == "pending":
+            claim(child, bob)
+        set_status(child, bob, "failed", detail="@bob no such service")
+    told = Mail.objects.get(sender="system", type="inform", details__status="failed")
+    assert addresses(told) == ["agent:alice"]
+    assert told.task == child
+
+
+def test_a_part_that_fails_leaves_nothing_behind(project: Project) -> None:
+    child, alice = spawned(project)
+    parent = child.parent
+    assert parent is not None
+    new_agent("bob", project=project)
+    own_words = mail("task_request", parent.description, to="bob", mode="delegation")
+    with pytest.raises(Invalid):
+        post(own_words, alice, task=parent, project=project)
+    assert parent.children.count() == 1
+    assert not Mail.objects.filter(message_id=own_words.message_id).exists()
