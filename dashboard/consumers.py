@@ -26,7 +26,7 @@ MAX_PROJECTS = 500
 
 
 class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels has no types
-    """One open page. Shape: sends `{topic, version}`, `{catch_up}` or `{beat}`, one a message."""
+    """One open page: hints, `catch_up` and `beat`. Shape: what comes together is one `batch`."""
 
     # The hub listens for all sockets; a channel of its own would cost each a subscription.
     channel_layer_alias = "the hub listens"
@@ -60,8 +60,9 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
     async def _write(self) -> None:
         """Send what the mailbox keeps until it is ended."""
         while True:
-            for text in await self.mailbox.take():
-                await self.send(text_data=text)
+            texts = await self.mailbox.take()
+            if texts:
+                await self.send(text_data=one_message(texts))
             if self.mailbox.close_code is not None:
                 await self.close(code=self.mailbox.close_code)
                 return
@@ -73,6 +74,11 @@ class LiveConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # Channels ha
         await process_hub().leave(self.mailbox)
         self.writer.cancel()
         await asyncio.gather(self.writer, return_exceptions=True)
+
+
+def one_message(texts: Sequence[str]) -> str:
+    """Join texts of a delivery into one message: writing to a socket costs more than a hint."""
+    return texts[0] if len(texts) == 1 else f'{{"batch": [{", ".join(texts)}]}}'
 
 
 @database_sync_to_async  # type: ignore[untyped-decorator]  # Channels has no types

@@ -1,17 +1,18 @@
 """One hub a process: it subscribes once a group and writes hints to its sockets in memory.
 
 Measured with 200 sockets at 50 events/s: one channel-layer message a socket takes seconds, the hub
-milliseconds. A topic is sent at once when it was quiet, then at most four times a second.
+milliseconds. A socket that was quiet is sent a hint at once; what follows goes out together, four
+times a second at most, the newest hint of a topic only.
 Source: DESIGN section 15.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -37,42 +38,49 @@ class Deaf(Exception):
 
 
 class Mailbox:
-    """What one socket has not been sent yet: the newest text a topic, and whether to close."""
+    """What one socket has not been sent yet: the newest text a topic, and whether to close.
+
+    Its clock starts at a delivery: the next one is a window later, with all that came meanwhile. A
+    burst of 50 events a second costs 200 sockets 800 messages a second so, and not 20,000.
+    """
 
     def __init__(self, *, topics: str = "") -> None:
         self.topics = topics
         self.close_code: int | None = None
-        self._texts: dict[str, str] = {}
+        self._texts: dict[str, tuple[int, str]] = {}
         self._is_filled = asyncio.Event()
+        self._is_ended = asyncio.Event()
+        self._opens_at = 0.0
 
-    def put(self, topic: str, text: str) -> None:
+    def put(self, topic: str, text: str, version: int = 0) -> None:
         """Keep a text for the socket; a slow one that fell far behind is told to catch up."""
         if self.topics and ":" in topic and not topic.startswith((self.topics, "decision:")):
             return
         if len(self._texts) >= MAILBOX_TOPICS:
-            self._texts = {"catch_up": CATCH_UP}
-        self._texts[topic] = text
+            self._texts = {"catch_up": (0, CATCH_UP)}
+        kept = self._texts.get(topic)
+        if kept is None or version >= kept[0]:
+            self._texts[topic] = (version, text)
         self._is_filled.set()
 
     def end(self, code: int) -> None:
         """Have the socket closed after what is kept."""
         self.close_code = code
         self._is_filled.set()
+        self._is_ended.set()
 
     async def take(self) -> list[str]:
-        """Wait for texts and take all of them, oldest topic first."""
+        """Wait for texts, and for the window of the last delivery to end, and take all of them."""
         await self._is_filled.wait()
+        loop = asyncio.get_running_loop()
+        wait = self._opens_at - loop.time()
+        if wait > 0 and not self._is_ended.is_set():
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._is_ended.wait(), wait)
+        self._opens_at = loop.time() + WINDOW_SECONDS
         self._is_filled.clear()
-        texts, self._texts = list(self._texts.values()), {}
+        texts, self._texts = [text for _, text in self._texts.values()], {}
         return texts
-
-
-@dataclass(slots=True)
-class _Window:
-    """A topic that was just sent: what came since waits for the window's end."""
-
-    timer: asyncio.TimerHandle
-    held: HintMessage | None = None
 
 
 class Hub:
@@ -80,7 +88,6 @@ class Hub:
 
     def __init__(self) -> None:
         self._members: dict[str, set[Mailbox]] = {}
-        self._windows: dict[tuple[str, str], _Window] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self._lock = asyncio.Lock()
         self._layer: Any = None
@@ -147,9 +154,6 @@ class Hub:
 
     async def _stop(self) -> None:
         publisher.unbind_loop()
-        for window in self._windows.values():
-            window.timer.cancel()
-        self._windows.clear()
         tasks, self._tasks = self._tasks, []
         for task in tasks:
             task.cancel()
@@ -169,36 +173,16 @@ class Hub:
             publisher.unbind_loop()
 
     def publish(self, hint: HintMessage) -> None:
-        """Send one hint to its group's mailboxes, or keep it until the topic's window ends."""
+        """Put one hint into its group's mailboxes."""
         project_id = hint["project"]
         group = INBOX_GROUP if project_id is None else project_group(project_id)
-        key = (group, hint["topic"])
-        window = self._windows.get(key)
-        if window is not None:
-            if window.held is None or hint["version"] >= window.held["version"]:
-                window.held = hint
-            return
-        self._send(group, hint)
-        self._open_window(key)
-
-    def _open_window(self, key: tuple[str, str]) -> None:
-        loop = asyncio.get_running_loop()
-        timer = loop.call_later(WINDOW_SECONDS, self._end_window, key)
-        self._windows[key] = _Window(timer)
-
-    def _end_window(self, key: tuple[str, str]) -> None:
-        window = self._windows.pop(key)
-        if window.held is not None:
-            self._send(key[0], window.held)
-            self._open_window(key)
-
-    def _send(self, group: str, hint: HintMessage) -> None:
         members = self._members.get(group)
         if not members:
             return
-        text = json.dumps({"topic": hint["topic"], "version": hint["version"]})
+        topic, version = hint["topic"], hint["version"]
+        text = json.dumps({"topic": topic, "version": version})
         for mailbox in members:
-            mailbox.put(hint["topic"], text)
+            mailbox.put(topic, text, version)
 
     def _everyone(self) -> set[Mailbox]:
         return set().union(*self._members.values()) if self._members else set()

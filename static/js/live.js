@@ -1,6 +1,7 @@
 // The page's one socket. Hints in, `topic-changed` events out; what was missed is asked for.
 // The socket says {"topic", "version"}; a gap it knows of says {"catch_up": true}; {"beat": true}
-// comes every ten seconds, so that a connection that died quietly is noticed.
+// comes every ten seconds, so that a connection that died quietly is noticed. What came together is
+// one {"batch": [...]}.
 const host = document.getElementById("live");
 const POLL_SECONDS = 10;
 const LONGEST_WAIT_SECONDS = 30;
@@ -67,8 +68,9 @@ function connect() {
   socket.addEventListener("message", (event) => {
     const message = JSON.parse(event.data);
     heardAt = Date.now();
-    if (message.catch_up) catchUp();
-    if (message.topic) hint(message);
+    const batch = message.batch || [message];
+    if (batch.some((one) => one.catch_up)) catchUp();
+    batch.filter((one) => one.topic).forEach(hint);
     document.body.dispatchEvent(new CustomEvent("heard"));
   });
   socket.addEventListener("close", (event) => {

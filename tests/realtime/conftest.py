@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from typing import Any, cast
 
@@ -36,6 +37,7 @@ class Socket:
         }  # fmt: skip
         self.communicator = ApplicationCommunicator(application, scope)
         self.close_code: int | None = None
+        self.batch: deque[dict[str, Any]] = deque()
 
     async def open(self) -> bool:
         """Connect. Return whether the server took it."""
@@ -46,10 +48,13 @@ class Socket:
         return bool(answer["type"] == "websocket.accept")
 
     async def read(self) -> dict[str, Any]:
-        """Wait for the next message."""
-        answer = await self.communicator.receive_output(PATIENCE_SECONDS)
-        assert answer["type"] == "websocket.send", answer
-        return cast("dict[str, Any]", json.loads(answer["text"]))
+        """Wait for the next message, one of a batch at a time."""
+        if not self.batch:
+            answer = await self.communicator.receive_output(PATIENCE_SECONDS)
+            assert answer["type"] == "websocket.send", answer
+            message = json.loads(answer["text"])
+            self.batch = deque(message.get("batch", [message]))
+        return self.batch.popleft()
 
     async def read_topic(self, topic: str) -> dict[str, Any]:
         """Wait for the next message of a topic, passing over others."""

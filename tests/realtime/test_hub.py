@@ -108,13 +108,31 @@ async def collect(mailbox: Mailbox, received: list[float]) -> None:
         received.append(asyncio.get_running_loop().time())
 
 
-async def test_another_topic_does_not_wait_for_a_busy_one(hub: Hub) -> None:
+async def test_what_comes_within_a_window_goes_out_together(hub: Hub) -> None:
     mailbox = await joined(hub, 7)
-    for version in range(20):
-        hub.publish({"topic": "log:7", "project": 7, "version": version})
+    hub.publish({"topic": "log:7", "project": 7, "version": 1})
     await read(mailbox)
     hub.publish({"topic": "task:2", "project": 7, "version": 1})
-    assert await read(mailbox) == [{"topic": "task:2", "version": 1}]
+    hub.publish({"topic": "task:3", "project": 7, "version": 1})
+    assert {one["topic"] for one in await read(mailbox)} == {"task:2", "task:3"}
+
+
+async def test_late_older_version_does_not_replace_a_newer_one(hub: Hub) -> None:
+    mailbox = await joined(hub, 7)
+    hub.publish({"topic": "task:2", "project": 7, "version": 5})
+    hub.publish({"topic": "task:2", "project": 7, "version": 4})
+    assert await read(mailbox) == [{"topic": "task:2", "version": 5}]
+
+
+async def test_socket_that_ends_does_not_wait_for_its_window(hub: Hub) -> None:
+    mailbox = await joined(hub, 7)
+    hub.publish({"topic": "task:2", "project": 7, "version": 1})
+    await read(mailbox)
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    mailbox.end(1013)
+    assert await read(mailbox) == []
+    assert loop.time() - began < hub_module.WINDOW_SECONDS / 2
 
 
 def bound_loop() -> asyncio.AbstractEventLoop | None:
