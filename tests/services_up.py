@@ -33,7 +33,6 @@ POSTGRES_OPTIONS = (
     "max_connections=200",
     "unix_socket_directories=",
     "listen_addresses=127.0.0.1",
-    "autovacuum=off",
     "log_min_messages=fatal",
 )
 

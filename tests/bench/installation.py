@@ -9,6 +9,8 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -22,6 +24,7 @@ from tests.services_up import PostgresServer, RedisServer
 ADDRESS = r"Countersign is at (http://\S+?/) "
 SEAT = {"COUNTERSIGN_EXTRA_SEATS": "tests.bench.instant.InstantSeat", "SIR_PASSWORD": "bench-sir-9"}
 WAIT_SECONDS = 600.0
+LOOK_SECONDS = 0.05
 
 
 class Installation:
@@ -58,11 +61,31 @@ class Installation:
 
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         """Read the database directly: a bench must not load what it measures."""
+        found: list[tuple[Any, ...]] = self._reader.execute(sql).fetchall()
+        return found
+
+    @cached_property
+    def _reader(self) -> Any:
+        """One connection for all looks: a new one costs PostgreSQL more than a step does."""
         if "DATABASE_URL" in self.environment:
-            with psycopg.connect(self.environment["DATABASE_URL"]) as connection:
-                return connection.execute(sql.encode()).fetchall()
-        with sqlite3.connect(f"file:{self.data_dir}/countersign.sqlite3?mode=ro", uri=True) as file:
-            return file.execute(sql).fetchall()
+            url = self.environment["DATABASE_URL"]
+            return psycopg.connect(url, autocommit=True, prepare_threshold=0)
+        return sqlite3.connect(f"file:{self.data_dir}/countersign.sqlite3?mode=ro", uri=True)
+
+    def comment_times(self, project: str) -> dict[int, float]:
+        """When the comments of a project were made, by task id. Units: seconds since 1970."""
+        rows = self.query(
+            "SELECT c.task_id, c.created_at FROM orchestration_comment c "
+            "JOIN orchestration_task t ON t.id = c.task_id "
+            f"JOIN orchestration_project p ON p.id = t.project_id WHERE p.slug = '{project}'"
+        )
+        moments = {
+            task: datetime.fromisoformat(at) if isinstance(at, str) else at for task, at in rows
+        }
+        return {
+            task: (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
+            for task, at in moments.items()
+        }
 
     def wait_for_done(self, project: str) -> None:
         """Wait until every root of a project is done. Errors: RuntimeError after 10 minutes."""
@@ -75,7 +98,7 @@ class Installation:
         while self.query(sql)[0][0]:
             if time.monotonic() > ends:
                 raise RuntimeError(f"{project} did not finish: {self.web.output[-2000:]}")
-            time.sleep(0.02)
+            time.sleep(LOOK_SECONDS)
 
     def new_project(self, policy: Mapping[str, Any] | None = None) -> str:
         """Create a project and return its slug."""

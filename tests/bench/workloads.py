@@ -21,6 +21,8 @@ from orchestration.policy import DEFAULT_POLICY
 from orchestration.rules.prefilter import prefilter
 from tests.bench.installation import Installation, layered_plan, moments, quantile
 
+COMMENTS_A_SECOND = 50
+QUIET_SECONDS = 0.6
 WIDE_OPEN = {"limits": {"parallel_children": 1000, "concurrent_roots": 1000, "children": 100000}}
 
 
@@ -114,20 +116,29 @@ def _open_decisions(installation: Installation, project: str, count: int) -> lis
 
 
 def hint_latencies(
-    installation: Installation, sockets: int = 200, events: int = 250, rate: float = 50.0
-) -> tuple[list[float], int]:
-    """W6: from sending a comment to its hint on every socket. Units: milliseconds; missing hints.
+    installation: Installation, sockets: int = 200, bursts: int = 10, size: int = 25
+) -> tuple[list[float], list[float], int]:
+    """W6: from the commit of a comment to its hint on every socket, 50 comments a second.
 
-    The comments go to as many tasks, so that each is the first of its burst. The time of the
-    request itself is in it.
+    Shape: milliseconds of each burst's first comment, those of the others, and hints that never
+    came. A comment's time is the one its transaction began at, so a little of the commit is in it.
     """
     project = installation.new_project()
     rows = [
         installation.post(f"projects/{project}/tasks", {"title": f"打开{n}", "route": "direct"})
-        for n in range(events)
+        for n in range(bursts * size)
     ]
     cookie = _session_cookie(installation)
-    return asyncio.run(_watch(installation, project, rows, cookie, sockets, rate))
+    came = asyncio.run(_watch(installation, project, rows, cookie, sockets, size))
+    committed = installation.comment_times(project)
+    names = [row["id"] for row in rows]
+    missing = sum(name not in mine for mine in came for name in names)
+    late: dict[bool, list[float]] = {True: [], False: []}
+    for mine in came:
+        for number, name in enumerate(names):
+            if name in mine:
+                late[number % size == 0].append((mine[name] - committed[int(name)]) * 1000)
+    return late[True], late[False], missing
 
 
 def _session_cookie(installation: Installation) -> str:
@@ -145,47 +156,48 @@ async def _watch(
     rows: list[dict[str, Any]],
     cookie: str,
     sockets: int,
-    rate: float,
-) -> tuple[list[float], int]:
+    burst: int,
+) -> list[dict[str, float]]:
+    """Comment on each task in bursts, and note when each socket hears of it, by task id."""
     url = installation.url.replace("http://", "ws://") + f"ws/live/?project={project}"
     headers = {"Cookie": cookie, "Origin": installation.url.rstrip("/")}
-    came: list[dict[str, int]] = []
+    came: list[dict[str, float]] = []
     connections = [
         await connect(url, additional_headers=headers, max_queue=None) for _ in range(sockets)
     ]
+    is_open = asyncio.Event()
 
     async def listen(connection: Any) -> None:
-        mine: dict[str, int] = {}
+        mine: dict[str, float] = {}
         came.append(mine)
         async for text in connection:
-            for hint in _hints(json.loads(text)):
-                mine.setdefault(hint, time.monotonic_ns())
+            now = time.time()
+            for topic in _hints(json.loads(text)) if is_open.is_set() else ():
+                mine.setdefault(topic.removeprefix("task:"), now)
 
     listeners = [asyncio.create_task(listen(one)) for one in connections]
-    sent: dict[str, int] = {}
+    await asyncio.sleep(1)
+    is_open.set()
     headers = dict(installation.http.headers)
     async with httpx.AsyncClient(base_url=installation.url, headers=headers, timeout=60) as client:
         posts = []
-        for row in rows:
+        for number, row in enumerate(rows):
+            if number % burst == 0:
+                await asyncio.sleep(QUIET_SECONDS)
             path = f"api/projects/{project}/tasks/{row['id']}/comments"
-            sent[f"task:{row['id']}"] = time.monotonic_ns()
             posts.append(asyncio.create_task(client.post(path, json={"body": "hello"})))
-            await asyncio.sleep(1 / rate)
+            await asyncio.sleep(1 / COMMENTS_A_SECOND)
         await asyncio.gather(*posts)
     await asyncio.sleep(1)
     for listener in listeners:
         listener.cancel()
     for connection in connections:
         await connection.close()
-    late = [
-        (mine[topic] - at) / 1e6 for mine in came for topic, at in sent.items() if topic in mine
-    ]
-    missing = sum(topic not in mine for mine in came for topic in sent)
-    return late, missing
+    return came
 
 
 def _hints(message: dict[str, Any]) -> list[str]:
-    return [one["topic"] for one in message.get("hints", [message]) if "topic" in one]
+    return [one["topic"] for one in message.get("batch", [message]) if "topic" in one]
 
 
 def prefilter_speed() -> tuple[float, float]:
