@@ -189,6 +189,14 @@ def access_any_task(viewer: Viewer, name: str) -> Task:
     return found
 
 
+def access_decision_id(viewer: Viewer, name: str) -> int:
+    """Return the id that names a row of the inbox, without reading it. Errors: NotFound."""
+    found_id = row_id(name)
+    if found_id is None or role_of(viewer) is None:
+        raise NotFound("There is no such decision.")
+    return found_id
+
+
 def _found(rows: QuerySet[M], name: str, noun: str) -> M:
     found_id = row_id(name)
     found = rows.filter(pk=found_id).first() if found_id is not None else None

@@ -13,7 +13,12 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from orchestration.access import access_decision, access_project, visible_decisions
+from orchestration.access import (
+    access_decision,
+    access_decision_id,
+    access_project,
+    visible_decisions,
+)
 from orchestration.api.base import ApiView
 from orchestration.api.bodies import BulkBody, BulkItem, DecideBody, DraftBody, EmptyBody
 from orchestration.api.errors import problem_of
@@ -32,8 +37,8 @@ from orchestration.api.shapes.decisions import (
 )
 from orchestration.errors import CountersignError, Fault, Invalid
 from orchestration.models import Decision, DecisionView
-from orchestration.selectors.blocked import load_waiting_work, locked_readers
-from orchestration.selectors.inbox import count_blocked
+from orchestration.selectors.blocked import WaitingWork, locked_readers
+from orchestration.selectors.inbox import count_blocked, waiting_behind
 from orchestration.services.decisions import (
     Outcome,
     Verdict,
@@ -61,11 +66,12 @@ class HumanView(ApiView):
 
 def shape_decision(row: Decision) -> DecisionShape:
     """Shape one decision with its impact."""
-    blocked = count_blocked([row])[row.pk]
-    return DecisionShape.of_decision(row, blocked_tasks=blocked, impact=impact_of(row))
+    waiting = waiting_behind([row])
+    blocked = count_blocked([row], waiting)[row.pk]
+    return DecisionShape.of_decision(row, blocked_tasks=blocked, impact=impact_of(row, waiting))
 
 
-def impact_of(row: Decision) -> list[ImpactShape]:
+def impact_of(row: Decision, waiting: WaitingWork) -> list[ImpactShape]:
     """List what stands behind a decision: finished readers to verify again, tasks it frees."""
     if row.task is None or row.kind == DecisionKind.HIGH_NOTICE:
         return []
@@ -79,7 +85,6 @@ def impact_of(row: Decision) -> list[ImpactShape]:
         )
         for one in locked_readers(row.task.pk)
     ]
-    waiting = load_waiting_work([row.task.lineage_root_id], [row.project_id])
     freed = [
         ImpactShape(
             task=str(one.id),
@@ -94,7 +99,7 @@ def impact_of(row: Decision) -> list[ImpactShape]:
 
 
 def _page(rows: Sequence[Decision]) -> list[dict[str, Any]]:
-    blocked = count_blocked(rows)
+    blocked = count_blocked(rows, waiting_behind(rows))
     return [
         DecisionShape.of_decision(row, blocked_tasks=blocked[row.pk]).document() for row in rows
     ]
@@ -170,7 +175,7 @@ class DecideView(HumanView):
     def post(self, request: Request, decision: str) -> Response:
         """Decide on exactly what was shown. The identical repeat is 200 and marked as such."""
         user_id = require_decider(self.caller)
-        row = self.decision(decision)
+        decision_id = access_decision_id(self.caller.viewer, decision)
         body = self.body(DecideBody)
         verdict = Verdict(
             verdict=body.verdict,
@@ -180,18 +185,19 @@ class DecideView(HumanView):
             payload=body.payload,
         )
         outcome = decide_decision(
-            decision_id=row.pk, verdict=verdict, actor=self.actor, user_id=user_id
+            decision_id=decision_id, verdict=verdict, actor=self.actor, user_id=user_id
         )
-        return Response(decided_document(self, outcome))
+        return Response(decided_document(outcome))
 
 
-def decided_document(view: HumanView, outcome: Outcome) -> dict[str, Any]:
-    """Shape a decision after its verdict, read afresh."""
-    row = view.decision(str(outcome.decision.pk))
+def decided_document(outcome: Outcome) -> dict[str, Any]:
+    """Shape a decision after its verdict, as that left it."""
+    row = outcome.decision
+    waiting = waiting_behind([row])
     shape = DecidedShape.of_decision(
         row,
-        blocked_tasks=count_blocked([row])[row.pk],
-        impact=impact_of(row),
+        blocked_tasks=count_blocked([row], waiting)[row.pk],
+        impact=impact_of(row, waiting),
         repeat=outcome.is_repeat,
     )
     return shape.document()
@@ -239,16 +245,18 @@ class BulkView(HumanView):
             reason=item.reason if item.reason is not None else body.reason,
         )
         try:
-            row = self.decision(item.id)
             outcome = decide_decision(
-                decision_id=row.pk, verdict=verdict, actor=self.actor, user_id=user_id
+                decision_id=access_decision_id(self.caller.viewer, item.id),
+                verdict=verdict,
+                actor=self.actor,
+                user_id=user_id,
             )
         except CountersignError as error:
             problem, _ = problem_of(error)
             return BulkItemShape(
                 id=item.id, status=problem["status"], decision=None, problem=problem
             )
-        document = decided_document(self, outcome)
+        document = decided_document(outcome)
         return BulkItemShape(
             id=item.id, status=200, decision=DecidedShape(**document), problem=None
         )

@@ -16,13 +16,12 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from django.db import DEFAULT_DB_ALIAS, connection, connections, models
+from django.db.models.base import ModelState
 from django.db.models.expressions import Col
 
 M = TypeVar("M", bound=models.Model)
 Convert = Callable[[Any], Any]
 _EMPTY_JSON: Mapping[type, str] = {list: "[]", dict: "{}"}
-MAX_ROWS = 250
-"""Rows one INSERT takes at most: SQLite binds at most 32,766 parameters."""
 
 
 def fetch_rows(
@@ -57,7 +56,53 @@ def _build(
     row = list(values)
     for index, convert in converters:
         row[index] = convert(row[index])
-    return model.from_db(DEFAULT_DB_ALIAS, names, row)
+    # What `Model.from_db` makes, without the walk over 60 fields that its constructor is.
+    made = model.__new__(model)
+    state = made._state = ModelState()
+    state.adding, state.db = False, DEFAULT_DB_ALIAS
+    made.__dict__.update(zip(names, row, strict=True))
+    return made
+
+
+def new_row(model: type[M], **values: Any) -> M:
+    """Make an unsaved row with the defaults of its model, for `insert_rows`.
+
+    A foreign key takes an object or, by its column name, a key; times are given, never stamped.
+    Errors: TypeError for a name that is no field.
+    """
+    constants, makers, relations = _defaults(model)
+    made = model.__new__(model)
+    state = made._state = ModelState()
+    columns = made.__dict__
+    columns.update(constants)
+    for name, make in makers:
+        columns[name] = make()
+    for name, value in values.items():
+        if name in columns:
+            columns[name] = value
+        elif name in relations:
+            columns[relations[name]] = None if value is None else value.pk
+            state.fields_cache[name] = value
+        else:
+            raise TypeError(f"{model.__name__} has no field {name}")
+    return made
+
+
+@lru_cache(maxsize=64)
+def _defaults(
+    model: type[models.Model],
+) -> tuple[dict[str, Any], list[tuple[str, Callable[[], Any]]], dict[str, str]]:
+    constants: dict[str, Any] = {}
+    makers: list[tuple[str, Callable[[], Any]]] = []
+    relations: dict[str, str] = {}
+    for field in model._meta.concrete_fields:
+        is_made = field.has_default() and callable(field.default)
+        if is_made:
+            makers.append((field.attname, field.default))
+        constants[field.attname] = None if is_made else field.get_default()
+        if field.is_relation:
+            relations[field.name] = field.attname
+    return constants, makers, relations
 
 
 @lru_cache(maxsize=64)
@@ -93,6 +138,33 @@ def _converters(field: models.Field[Any, Any]) -> Convert | None:
     return convert
 
 
+def update_and_fetch(
+    model: type[M],
+    assignments: str,
+    where: str,
+    params: Sequence[Any],
+    *,
+    keep: Mapping[str, Any],
+) -> list[M]:
+    """Run one UPDATE and return the changed rows whose columns have the values of `keep`."""
+    database = connections[DEFAULT_DB_ALIAS]
+    select, names, converters = _select(model, database.vendor)
+    columns = select[len("SELECT ") : select.index(" FROM ")]
+    table = database.ops.quote_name(model._meta.db_table)
+    places = [(names.index(name), value) for name, value in keep.items()]
+    with database.cursor() as cursor:
+        cursor.execute(
+            f"UPDATE {table} SET {assignments} WHERE {where} RETURNING {columns}",  # noqa: S608
+            params,
+        )
+        found = cursor.fetchall()
+    return [
+        _build(model, names, converters, values)
+        for values in found
+        if all(values[place] == value for place, value in places)
+    ]
+
+
 def fetch_columns(
     model: type[models.Model], names: Sequence[str], where: str, params: Sequence[Any] = ()
 ) -> list[list[Any]]:
@@ -121,56 +193,7 @@ def _select_columns(
     return f"SELECT {columns} FROM {quote(model._meta.db_table)} WHERE ", converters  # noqa: S608
 
 
-def insert_rows(rows: Sequence[models.Model], *, ignore_known: bool = False) -> None:
-    """Insert rows of one model in as few statements as possible and set their keys.
-
-    Every column is written as it stands on the object, so nothing is stamped on the way in. With
-    `ignore_known` a row whose key exists is left as it is; only for models with keys of their own.
-    """
-    for start in range(0, len(rows), MAX_ROWS):
-        batch = rows[start : start + MAX_ROWS]
-        states = [row.__dict__ for row in batch]
-        keys = _insert_batch(type(batch[0]), states, ignore_known=ignore_known)
-        for row, key in zip(batch, keys, strict=True):
-            row.pk = key if key is not None else row.pk
-            row._state.adding, row._state.db = False, DEFAULT_DB_ALIAS
-
-
-def insert_states(model: type[models.Model], states: Sequence[Mapping[str, Any]]) -> None:
-    """Insert rows that nobody reads again, given as plain mappings of every column's attribute."""
-    for start in range(0, len(states), MAX_ROWS):
-        _insert_batch(model, states[start : start + MAX_ROWS], ignore_known=False)
-
-
-def _insert_batch(
-    model: type[models.Model], states: Sequence[Mapping[str, Any]], *, ignore_known: bool
-) -> list[Any]:
-    """Run one INSERT. Shape: the new keys, in order; None where rows bring their own."""
-    database = connections[DEFAULT_DB_ALIAS]
-    head, row_marks, writers, key = _insert(model, database.vendor)
-    values = [write(state) for state in states for write in writers]
-    sql = head + ", ".join([row_marks] * len(states))
-    with database.cursor() as cursor:
-        if key is None:
-            cursor.execute(sql + " ON CONFLICT DO NOTHING" if ignore_known else sql, values)
-            return [None] * len(states)
-        cursor.execute(f"{sql} RETURNING {database.ops.quote_name(key)}", values)
-        return [found for (found,) in cursor.fetchall()]
-
-
-@lru_cache(maxsize=64)
-def _insert(model: type[models.Model], vendor: str) -> tuple[str, str, list[Convert], str | None]:
-    quote = connection.ops.quote_name
-    pk = model._meta.pk
-    is_auto = isinstance(pk, models.AutoField)
-    fields = [one for one in model._meta.concrete_fields if not (is_auto and one is pk)]
-    columns = ", ".join(quote(str(field.column)) for field in fields)
-    marks = f"({', '.join(['%s'] * len(fields))})"
-    head = f"INSERT INTO {quote(model._meta.db_table)} ({columns}) VALUES "  # noqa: S608
-    return head, marks, [_writer(field) for field in fields], pk.column if is_auto else None
-
-
-def _writer(field: models.Field[Any, Any]) -> Convert:
+def writer_of(field: models.Field[Any, Any]) -> Convert:
     """Build what turns an object's value into a parameter, without the checks of a form."""
     name, prepare = field.attname, _parameter(field)
     if prepare is None:
@@ -228,7 +251,7 @@ def _update(
     columns = ", ".join(f"{quote(str(field.column))} = %s" for field in fields)
     pk = quote(str(model._meta.pk.column))
     sql = f"UPDATE {quote(model._meta.db_table)} SET {columns} WHERE {pk} = %s"  # noqa: S608
-    return sql, [_writer(field) for field in fields]
+    return sql, [writer_of(field) for field in fields]
 
 
 def fetch_values(sql: str, params: Sequence[Any] = ()) -> list[tuple[Any, ...]]:

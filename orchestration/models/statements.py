@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from django.db import connection
+from django.db import connection, models
 
 from orchestration.models.artifacts import Artifact, ArtifactRead
 from orchestration.models.assignments import Assignment
@@ -26,14 +26,18 @@ from orchestration.models.rows import (
     fetch_columns,
     fetch_rows,
     fetch_values,
+    update_and_fetch,
 )
 from orchestration.models.tasks import Task, TaskDependency
 from orchestration.states import (
+    SKIPPED_REASON,
     TASK_HOLDS_SLOT,
     TASK_TERMINAL,
     AssignmentStatus,
+    DecisionStatus,
     ProjectStatus,
     Seat,
+    TaskKind,
     TaskStatus,
 )
 
@@ -50,6 +54,13 @@ EVENT = AuditEvent._meta.db_table
 SEAL = AuditSeal._meta.db_table
 
 OPEN_STATES = tuple(state.value for state in TaskStatus if state not in TASK_TERMINAL)
+ROOT_TAKES_NO_PLACE = (
+    TaskStatus.PENDING,
+    TaskStatus.DONE,
+    TaskStatus.CANCELLED,
+    TaskStatus.FAILED,
+    TaskStatus.FATAL,
+)
 SLOT_STATES = tuple(sorted(state.value for state in TASK_HOLDS_SLOT))
 
 
@@ -57,8 +68,8 @@ def _marks(values: Sequence[object]) -> str:
     return ", ".join(["%s"] * len(values))
 
 
-def close_dependencies(task_id: int) -> bool:
-    """Take one off the counters of a finished task's dependents; say whether any has none left.
+def release_dependents(task_id: int, open_phase: int | None = None) -> list[Task]:
+    """Take one off the counters of a finished task's dependents; return those that may start now.
 
     Locks: the dependents, in id order, so that two finishers cannot deadlock.
     """
@@ -67,23 +78,16 @@ def close_dependencies(task_id: int) -> bool:
         dependents = (
             f"SELECT id FROM {TASK} WHERE id IN ({dependents}) ORDER BY id FOR NO KEY UPDATE"
         )
-    left = fetch_values(
-        f"UPDATE {TASK} SET remaining_dependencies = remaining_dependencies - 1 "
-        f"WHERE id IN ({dependents}) AND remaining_dependencies > 0 "
-        "RETURNING remaining_dependencies",
-        [task_id],
-    )
-    return any(not remaining for (remaining,) in left)
-
-
-def ready_dependents(task_id: int, open_phase: int) -> list[Task]:
-    """Read the pending dependents of a task that wait for nothing more, oldest first."""
-    return fetch_rows(
+    left = update_and_fetch(
         Task,
-        f"id IN (SELECT task_id FROM {EDGE} WHERE requires_id = %s) AND status = %s "
-        "AND remaining_dependencies = 0 AND phase <= %s AND NOT is_superseded ORDER BY id",
-        [task_id, TaskStatus.PENDING.value, open_phase],
+        "remaining_dependencies = remaining_dependencies - 1",
+        f"id IN ({dependents}) AND remaining_dependencies > 0",
+        [task_id],
+        keep={"remaining_dependencies": 0, "status": TaskStatus.PENDING.value},
     )
+    if open_phase is not None:
+        left = [one for one in left if one.phase <= open_phase and not one.is_superseded]
+    return sorted(left, key=lambda one: one.pk)
 
 
 def ready_in_phase(parent_id: int, phase: int) -> list[Task]:
@@ -96,13 +100,102 @@ def ready_in_phase(parent_id: int, phase: int) -> list[Task]:
     )
 
 
-def phase_has_open_step(parent_id: int, phase: int, *, but: int) -> bool:
-    """Look once into the index whether a phase has another step that has not ended."""
+def what_a_step_frees(
+    task_id: int, parent_id: int, phase: int, *, ended: Sequence[int]
+) -> tuple[bool, bool]:
+    """Look into the indexes once. Shape: (it blocks others, its phase has another open step).
+
+    `ended` are the steps whose end this transaction has not written yet.
+    """
     sql = (
-        f"SELECT 1 FROM {TASK} WHERE parent_id = %s AND phase = %s "
-        f"AND status IN ({_marks(OPEN_STATES)}) AND NOT is_superseded AND id <> %s LIMIT 1"
+        f"SELECT EXISTS(SELECT 1 FROM {BLOCKER} WHERE to_task_id = %s), "
+        f"EXISTS(SELECT 1 FROM {TASK} WHERE parent_id = %s AND phase = %s "
+        f"AND status IN ({_marks(OPEN_STATES)}) AND NOT is_superseded "
+        f"AND id NOT IN ({_marks(ended)}))"
     )
-    return bool(fetch_values(sql, [parent_id, phase, *OPEN_STATES, but]))
+    rows = fetch_values(sql, [task_id, parent_id, phase, *OPEN_STATES, *ended])
+    return bool(rows[0][0]), bool(rows[0][1])
+
+
+UNFINISHED = (
+    f"NOT is_superseded AND blueprint_id IS NOT NULL AND status <> '{TaskStatus.DONE}' "
+    f"AND NOT (status = '{TaskStatus.CANCELLED}' AND cancel_reason = '{SKIPPED_REASON}')"
+)
+"""A step that its plan still waits for."""
+
+
+def first_unfinished_phase(parent_id: int) -> int | None:
+    """Return the lowest phase of a plan that has a step to wait for."""
+    sql = f"SELECT MIN(phase) FROM {TASK} WHERE parent_id = %s AND {UNFINISHED}"
+    first: int | None = fetch_values(sql, [parent_id])[0][0]
+    return first
+
+
+def waits_for_steps(parent_id: int) -> tuple[bool, bool]:
+    """Look at the steps of a plan. Shape: (there are any, one of them is unfinished)."""
+    sql = (
+        f"SELECT EXISTS(SELECT 1 FROM {TASK} WHERE parent_id = %s), "
+        f"EXISTS(SELECT 1 FROM {TASK} WHERE parent_id = %s AND {UNFINISHED})"
+    )
+    rows = fetch_values(sql, [parent_id, parent_id])
+    return bool(rows[0][0]), bool(rows[0][1])
+
+
+ROOT = f"parent_id IS NULL AND kind = '{TaskKind.TASK}'"
+
+
+def waiting_roots(project_id: int, *, limit: int) -> list[Task]:
+    """Lock the planned roots of a project that may start, by rank."""
+    return fetch_rows(
+        Task,
+        f"project_id = %s AND {ROOT} AND status = '{TaskStatus.PENDING}' "
+        "AND remaining_dependencies = 0 AND is_planned ORDER BY rank, id LIMIT %s",
+        [project_id, limit],
+        lock=True,
+    )
+
+
+def running_roots(project_id: int) -> int:
+    """Count the planned roots that take a place: begun, not ended, not failed before a re-plan.
+
+    One that asks Sir before its planning starts has not begun.
+    """
+    idle = ", ".join(f"'{state.value}'" for state in ROOT_TAKES_NO_PLACE)
+    sql = (
+        f"SELECT COUNT(*) FROM {TASK} WHERE project_id = %s AND {ROOT} AND is_planned "
+        f"AND status NOT IN ({idle}) AND NOT (status = '{TaskStatus.WAITING_HUMAN}' "
+        f"AND asked_from = '{TaskStatus.PENDING}')"
+    )
+    return int(fetch_values(sql, [project_id])[0][0])
+
+
+def are_roots_done(project_id: int) -> bool:
+    """Whether a project has a done root and none that is neither done nor cancelled."""
+    sql = (
+        f"SELECT EXISTS(SELECT 1 FROM {TASK} WHERE project_id = %s AND {ROOT} "
+        f"AND status NOT IN ('{TaskStatus.DONE}', '{TaskStatus.CANCELLED}')), "
+        f"EXISTS(SELECT 1 FROM {TASK} WHERE project_id = %s AND {ROOT} "
+        f"AND status = '{TaskStatus.DONE}')"
+    )
+    is_open, is_any_done = fetch_values(sql, [project_id, project_id])[0]
+    return bool(is_any_done) and not is_open
+
+
+def add_to_sequence(project_id: int, count: int) -> int:
+    """Move a project's task numbers on and return the last one. Locks: the project's row."""
+    sql = (
+        f"UPDATE {PROJECT} SET task_sequence = task_sequence + %s WHERE id = %s "
+        "RETURNING task_sequence"
+    )
+    return int(fetch_values(sql, [count, project_id])[0][0])
+
+
+def count_of(model: type[models.Model], task_id: int, *, attempt: int | None = None) -> int:
+    """Count a task's rows of a model, of one attempt or of all."""
+    sql = f"SELECT COUNT(*) FROM {model._meta.db_table} WHERE task_id = %s"
+    if attempt is None:
+        return int(fetch_values(sql, [task_id])[0][0])
+    return int(fetch_values(f"{sql} AND attempt = %s", [task_id, attempt])[0][0])
 
 
 def tasks_blocked_by(task_id: int) -> list[int]:
@@ -131,13 +224,23 @@ def running_children(parent_id: int) -> int:
     return int(fetch_values(sql, [parent_id, *SLOT_STATES])[0][0])
 
 
-def record_reads(task_id: int, assignment_id: int | None, at: datetime) -> None:
-    """Record that a step read the locked artifacts of the steps it depends on."""
+def record_reads(readers: Sequence[tuple[int, int | None]], at: datetime) -> None:
+    """Record that steps read the locked artifacts of the steps they depend on.
+
+    Shape: `readers` are (task id, id of the assignment that read).
+    """
+    rows = " UNION ALL ".join(
+        f"SELECT {int(task)} AS task_id, "
+        + ("CAST(NULL AS bigint)" if held is None else str(int(held)))
+        + " AS assignment_id"
+        for task, held in readers
+    )
     execute(
         f"INSERT INTO {READ} (artifact_id, task_id, assignment_id, created_at) "
-        f"SELECT a.id, %s, %s, %s FROM {EDGE} d JOIN {ARTIFACT} a ON a.task_id = d.requires_id "
-        "WHERE d.task_id = %s ON CONFLICT DO NOTHING",
-        [task_id, assignment_id, datetime_parameter(at), task_id],
+        f"SELECT a.id, r.task_id, r.assignment_id, %s FROM ({rows}) r "
+        f"JOIN {EDGE} d ON d.task_id = r.task_id JOIN {ARTIFACT} a ON a.task_id = d.requires_id "
+        "WHERE true ON CONFLICT DO NOTHING",
+        [datetime_parameter(at)],
     )
 
 
@@ -149,6 +252,19 @@ def place_of_decision(decision_id: int) -> tuple[int, int | None, int | None] | 
         [decision_id],
     )
     return (rows[0][0], rows[0][1], rows[0][2]) if rows else None
+
+
+def open_decisions_of(task_ids: Sequence[int], *, but: str) -> list[Decision]:
+    """Lock the open decisions of some tasks, in id order, except those of one kind."""
+    if not task_ids:
+        return []
+    return fetch_rows(
+        Decision,
+        f"task_id IN ({_marks(task_ids)}) AND status = '{DecisionStatus.OPEN}' AND kind <> %s "
+        "ORDER BY id",
+        [*task_ids, but],
+        lock=True,
+    )
 
 
 def defects_in(task_id: int, statuses: Sequence[str]) -> list[Defect]:
@@ -218,20 +334,21 @@ def queued_candidates(
     executors of `full_parents` are left out.
     """
     where = [
-        f"a.status = %s AND a.backend IN ({_marks(backends)})",
+        # A literal: no parameter can tell a prepared statement that the partial index holds.
+        f"a.status = '{AssignmentStatus.QUEUED}' AND a.backend IN ({_marks(backends)})",
         "(a.not_before IS NULL OR a.not_before <= %s)",
         "(p.status = %s OR (p.status = %s AND a.seat = %s))",
     ]
     params: list[object] = [
-        AssignmentStatus.QUEUED.value, *backends,
-        datetime_parameter(now), ProjectStatus.ACTIVE.value,
+        *backends, datetime_parameter(now), ProjectStatus.ACTIVE.value,
         ProjectStatus.SUSPENDED.value, Seat.QA.value,
     ]  # fmt: skip
     if project_id is not None:
         where.append("a.project_id = %s")
         params.append(project_id)
     if parent_id is not None:
-        where.append("t.parent_id = %s")
+        # `+ 0` keeps PostgreSQL from walking all steps of a large plan for the few that are queued.
+        where.append("t.parent_id + 0 = %s")
         params.append(parent_id)
     if full_parents:
         where.append(

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from orchestration.contracts.plan import Plan as PlanDocument
 from orchestration.errors import CountersignError
-from orchestration.models import Task
+from orchestration.models import Assignment, Plan, Task
+from orchestration.models.rows import fetch_rows
 from orchestration.rules.listed_steps import plan_from_message
 from orchestration.rules.plan_audit import audit_plan
 from orchestration.rules.profiles import known_roles
@@ -63,8 +64,13 @@ def _plan_of(task: Task) -> Document | None:
     return plan_from_message(task.description or task.title)
 
 
+def _audited_plan(assignment: Assignment) -> Plan | None:
+    rows = fetch_rows(Plan, "id = %s", [assignment.plan_id]) if assignment.plan_id else []
+    return rows[0] if rows else None
+
+
 def _audit(job: SeatJob) -> Document:
-    plan = job.assignment.plan if job.assignment is not None else None
+    plan = _audited_plan(job.assignment) if job.assignment is not None else None
     body = plan.body if plan is not None else {}
     result = audit_plan(
         PlanDocument.from_stored(body),

@@ -104,11 +104,18 @@ def _seen_ids(user_id: int, rows: Sequence[Decision]) -> frozenset[int]:
     return frozenset(views.values_list("decision_id", flat=True))
 
 
-def count_blocked(rows: Sequence[Decision]) -> Mapping[int, int]:
-    """Count, for each decision, the tasks that wait behind it."""
+def waiting_behind(rows: Sequence[Decision]) -> WaitingWork:
+    """Load the unfinished work that decisions may hold up."""
     projects = sorted({row.project_id for row in rows})
     roots = sorted({row.task.lineage_root_id for row in rows if row.task is not None})
-    work = load_waiting_work(roots, projects)
+    return load_waiting_work(roots, projects)
+
+
+def count_blocked(
+    rows: Sequence[Decision], waiting: WaitingWork | None = None
+) -> Mapping[int, int]:
+    """Count, for each decision, the tasks that wait behind it."""
+    work = waiting if waiting is not None else waiting_behind(rows)
     stopped = _count_waiting([row.project_id for row in rows if row.kind in STOPS])
     return {row.pk: _blocked_by(row, work, stopped) for row in rows}
 

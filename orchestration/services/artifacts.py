@@ -16,7 +16,7 @@ from orchestration.models import (
     Output,
     Task,
 )
-from orchestration.models.rows import insert_rows
+from orchestration.models.rows import new_row
 from orchestration.services.work import Work
 
 
@@ -43,13 +43,13 @@ def lock_artifacts(
         version, known = standing.get(name, (0, ""))
         if data is None or (known == digest and not exception_note):
             continue
-        contents[digest] = ArtifactContent(sha256=digest, size_bytes=len(data), data=data)
+        contents[digest] = new_row(ArtifactContent, sha256=digest, size_bytes=len(data), data=data)
         rows.append(_version(work, task, output, name, version + 1, contents[digest]))
         rows[-1].exception_note = exception_note
         standing[name] = (version + 1, digest)
     if rows:
-        insert_rows(list(contents.values()), ignore_known=True)
-        insert_rows(rows)
+        work.insert(list(contents.values()))
+        work.insert(rows)
     for row in rows:
         work.record(
             "artifact.locked",
@@ -65,7 +65,8 @@ def lock_artifacts(
 def _version(
     work: Work, task: Task, output: Output, name: str, number: int, content: ArtifactContent
 ) -> Artifact:
-    return Artifact(
+    return new_row(
+        Artifact,
         project_id=task.project_id,
         task=task,
         output=output,

@@ -16,7 +16,7 @@ from django.db.models import Count, Q
 from orchestration.broadcast import AGENTS_TOPIC
 from orchestration.errors import LeaseLost, NotReady
 from orchestration.models import Agent, Assignment, Project, Task
-from orchestration.models.rows import fetch_rows
+from orchestration.models.rows import fetch_rows, new_row
 from orchestration.models.statements import queued_candidates, running_children
 from orchestration.policy import Policy
 from orchestration.rules.scoring import COLLABORATION
@@ -76,7 +76,7 @@ def queue_assignment(
         plan_id=plan_id,
         defect_id=defect_id,
     )
-    assignment.save(force_insert=True)
+    work.insert([assignment])
     record_queued(work, assignment)
     return assignment
 
@@ -94,7 +94,8 @@ def build_assignment(
 ) -> Assignment:
     """Build an unsaved assignment with the hints and limits of its task."""
     mode = COLLABORATION[Complexity(task.complexity or Complexity.LOW)]
-    return Assignment(
+    return new_row(
+        Assignment,
         project_id=task.project_id,
         task=task,
         plan_id=plan_id,

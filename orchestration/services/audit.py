@@ -21,7 +21,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from orchestration.models import AuditEvent, AuditSeal
-from orchestration.models.rows import insert_states
+from orchestration.models.inserts import insert_states
 from orchestration.models.statements import EVENT_COLUMNS, unsealed_events
 from orchestration.services.work import SYSTEM, Work, unit_of_work
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from django.db.models import F
-
 from orchestration.contracts.plan import Plan as PlanDocument
 from orchestration.contracts.plan import PlanStep, VerificationCommand
 from orchestration.models import (
@@ -21,7 +19,9 @@ from orchestration.models import (
     Task,
     TaskDependency,
 )
-from orchestration.models.rows import insert_rows
+from orchestration.models.inserts import insert_rows
+from orchestration.models.rows import fetch_rows, new_row
+from orchestration.models.statements import add_to_sequence
 from orchestration.rules.commands import command_digest
 from orchestration.rules.dag import assign_phases, definition_hashes
 from orchestration.rules.plan import highest_risk
@@ -77,13 +77,14 @@ def create_steps(
     _record_created(work, rows, why=f"blueprint {blueprint.number}")
     _inherit(work, task, root, parsed, by_key)
     waiting = ask_for_commands(work, task, plan, parsed, by_key)
-    _start_first(work, task, [row for row in by_key.values() if row.step_key not in waiting])
+    offered = _offered(task) if kept else frozenset()
+    first = [row for key, row in by_key.items() if key not in waiting and row.pk not in offered]
+    _start_first(work, task, first)
 
 
 def take_numbers(project: Project, count: int) -> range:
     """Reserve a run of task numbers of a project. Locks: the project's row, by the update."""
-    Project.objects.filter(pk=project.pk).update(task_sequence=F("task_sequence") + count)
-    last = Project.objects.values_list("task_sequence", flat=True).get(pk=project.pk)
+    last = add_to_sequence(project.pk, count)
     return range(last - count + 1, last + 1)
 
 
@@ -108,7 +109,8 @@ def build_step(
     risk = step.risk_level.value if step.risk_level else (RiskLevel.LOW.value if direct else "")
     is_risky = risk in (RiskLevel.HIGH.value, RiskLevel.CRITICAL.value)
     complexity = Complexity.HIGH if is_risky else Complexity.LOW
-    return Task(
+    return new_row(
+        Task,
         project=parent.project,
         number=number,
         title=step.action[:MIN_TITLE],
@@ -155,11 +157,8 @@ def keep_unchanged(
     Kept = same key and same definition hash, and done, not yet started, or still running: a plan
     that Sir sent back over its commands lets running steps finish.
     """
-    old = list(
-        locked(
-            Task.objects.filter(parent=task, blueprint__isnull=False, is_superseded=False)
-        ).order_by("pk")
-    )
+    standing = "parent_id = %s AND blueprint_id IS NOT NULL AND NOT is_superseded ORDER BY id"
+    old = fetch_rows(Task, standing, [task.pk], lock=True)
     kept: dict[str, Task] = {}
     dropped: list[Task] = []
     for row in old:
@@ -231,7 +230,7 @@ def _link(parsed: PlanDocument, by_key: Mapping[str, Task], kept: Mapping[str, T
     if kept:
         TaskDependency.objects.filter(task__in=kept.values()).delete()
     edges = [
-        TaskDependency(task=by_key[step.id], requires=by_key[needed])
+        new_row(TaskDependency, task=by_key[step.id], requires=by_key[needed])
         for step in parsed.steps
         for needed in step.depends_on
     ]
@@ -240,9 +239,10 @@ def _link(parsed: PlanDocument, by_key: Mapping[str, Task], kept: Mapping[str, T
 
 def _record_created(work: Work, rows: Sequence[Task], *, why: str) -> None:
     """Write the creation events and the S0 records of new steps, in bulk."""
-    insert_rows(
+    work.insert(
         [
-            Assessment(
+            new_row(
+                Assessment,
                 task=row,
                 stage="S0",
                 outcome="direct",
@@ -355,16 +355,19 @@ def _settle_kept(work: Work, by_key: Mapping[str, Task], waiting: set[str]) -> N
             work.touch(row, "is_awaiting_commands")
 
 
-def _start_first(work: Work, task: Task, rows: Sequence[Task]) -> None:
+def _offered(task: Task) -> frozenset[int]:
+    """The steps that have an executor's assignment already; a new one has none."""
     live = Assignment.objects.filter(
         task__parent=task, seat=Seat.EXECUTOR.value, status__in=ASSIGNMENT_LIVE
     )
-    offered = set(live.values_list("task_id", flat=True))
+    return frozenset(live.values_list("task_id", flat=True))
+
+
+def _start_first(work: Work, task: Task, rows: Sequence[Task]) -> None:
     ready = [
         row
         for row in rows
         if row.status == TaskStatus.PENDING
-        and row.pk not in offered
         and not row.remaining_dependencies
         and row.phase <= task.open_phase
     ]

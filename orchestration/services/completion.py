@@ -7,17 +7,16 @@ Source: DESIGN sections 3, 4 and 7.
 
 from __future__ import annotations
 
-from django.db.models import Min, Q, QuerySet
-
 from orchestration.contracts.results import CommentInput, OutputInput
 from orchestration.models import Artifact, Assignment, Task
 from orchestration.models.statements import (
-    close_dependencies,
+    first_unfinished_phase,
     is_root_stopped,
-    phase_has_open_step,
-    ready_dependents,
     ready_in_phase,
+    release_dependents,
     tasks_blocked_by,
+    waits_for_steps,
+    what_a_step_frees,
 )
 from orchestration.services.blueprints import is_satisfied
 from orchestration.services.inbox import withdraw_open
@@ -36,10 +35,6 @@ from orchestration.states import (
     TaskStatus,
 )
 
-_UNFINISHED = ~Q(status=TaskStatus.DONE.value) & ~Q(
-    status=TaskStatus.CANCELLED.value, cancel_reason=SKIPPED_REASON
-)
-
 
 def complete_task(work: Work, task: Task, parent: Task | None) -> list[Assignment]:
     """Move a reviewed task to done and let everything behind it start.
@@ -51,8 +46,22 @@ def complete_task(work: Work, task: Task, parent: Task | None) -> list[Assignmen
     work.touch(task, "last_outcome")
     with work.as_system():
         move_task(work, task, TaskStatus.DONE)
-        unblock(work, task)
-        return finish_root(work, task) if parent is None else advance(work, task, parent)
+        if parent is None:
+            unblock(work, task)
+            return finish_root(work, task)
+        if task.is_spawned or not parent.is_planned:
+            unblock(work, task)
+            return advance(work, task, parent)
+        blocks, is_phase_open = _look(work, task, parent)
+        if blocks:
+            unblock(work, task)
+        return _go_on(work, task, parent, is_phase_open=is_phase_open)
+
+
+def _look(work: Work, task: Task, parent: Task) -> tuple[bool, bool]:
+    """Say whether a step that ended blocks others, and whether its phase has another open one."""
+    ended = {task.pk, *work.ended_steps()}
+    return what_a_step_frees(task.pk, parent.pk, parent.open_phase, ended=sorted(ended))
 
 
 def unblock(work: Work, task: Task) -> None:
@@ -81,12 +90,15 @@ def advance(work: Work, task: Task, parent: Task) -> list[Assignment]:
         tell_spawner(work, task, parent)
     if not parent.is_planned:
         return []
-    ready: list[Task] = []
-    if close_dependencies(task.pk):
-        ready = ready_dependents(task.pk, parent.open_phase)
-    if not phase_has_open_step(parent.pk, parent.open_phase, but=task.pk):
+    _, is_phase_open = _look(work, task, parent)
+    return _go_on(work, task, parent, is_phase_open=is_phase_open)
+
+
+def _go_on(work: Work, task: Task, parent: Task, *, is_phase_open: bool) -> list[Assignment]:
+    ready = release_dependents(task.pk, parent.open_phase)
+    if not is_phase_open:
         work.flush()
-        first = _unfinished(parent).aggregate(first=Min("phase"))["first"]
+        first = first_unfinished_phase(parent.pk)
         if first is None:
             return finish_planned(work, parent)
         if first > parent.open_phase:
@@ -101,18 +113,16 @@ def _attach(row: Task, parent: Task) -> Task:
     return row
 
 
-def _unfinished(parent: Task) -> QuerySet[Task]:
-    return parent.children.filter(_UNFINISHED, is_superseded=False, blueprint__isnull=False)
-
-
 def check_planned(work: Work, parent: Task) -> list[Assignment]:
     """Finish a planned task whose every step is already done or skipped, as after a re-plan."""
-    if parent.status != TaskStatus.WORKING or not parent.children.exists():
+    if parent.status != TaskStatus.WORKING:
+        return []
+    work.flush_rows()
+    has_steps, is_unfinished = waits_for_steps(parent.pk)
+    if is_unfinished or not has_steps or is_root_stopped(parent.lineage_root_id):
         return []
     work.flush()
-    if is_root_stopped(parent.lineage_root_id):
-        return []
-    return [] if _unfinished(parent).exists() else finish_planned(work, parent)
+    return finish_planned(work, parent)
 
 
 def finish_planned(work: Work, task: Task) -> list[Assignment]:
@@ -123,15 +133,15 @@ def finish_planned(work: Work, task: Task) -> list[Assignment]:
     """
     if task.status != TaskStatus.WORKING or task.is_ending or task.is_replanning:
         return []
-    report = step_report(task)
+    report, summary = step_report(task)
     document = OutputInput(
-        type=OutputType.DOCUMENT, title="Step report", content=report, summary=_report_summary(task)
+        type=OutputType.DOCUMENT, title="Step report", content=report, summary=summary
     )
     add_output(work, task, document, assignment=None, data=report.encode())
     add_comment(
         work,
         task,
-        CommentInput(comment_type=CommentType.HANDOFF, body=_report_summary(task)),
+        CommentInput(comment_type=CommentType.HANDOFF, body=summary),
         author="system",
     )
     move_task(work, task, TaskStatus.REVIEW, why="every step is done or skipped")
@@ -148,39 +158,36 @@ def finish_root(work: Work, root: Task) -> list[Assignment]:
     """
     work.flush()
     project = lock_project(root.project_id)
-    if close_dependencies(root.pk):
-        waiting = Task.objects.filter(
-            requirements__requires_id=root.pk,
-            status=TaskStatus.PENDING.value,
-            remaining_dependencies=0,
-        ).order_by("rank", "pk")
+    waiting = release_dependents(root.pk)
+    if waiting:
+        waiting.sort(key=lambda row: (row.rank, row.pk))
         for row in waiting:
             row.project = project
-        make_ready(work, list(waiting))
+        make_ready(work, waiting)
         work.flush()
     conclude_root(work, project, root)
     start_roots(work, project)
     return []
 
 
-def step_report(task: Task) -> str:
-    """Write the report of a planned task: what each step did, from rows only."""
+def step_report(task: Task) -> tuple[str, str]:
+    """Write the report of a planned task: what each step did, from rows only.
+
+    Shape: the report, and one line that sums it up.
+    """
     lines = [f"# {task.title}", ""]
     made: dict[int, list[str]] = {}
     artifacts = Artifact.objects.filter(task__parent=task).order_by("pk")
     for task_id, name, version in artifacts.values_list("task_id", "name", "version"):
         made.setdefault(task_id, []).append(f"{name} v{version}")
     steps = task.children.filter(is_superseded=False).order_by("phase", "pk")
+    done = skipped = 0
     for pk, key, title, status, reason in steps.values_list(
         "pk", "step_key", "title", "status", "cancel_reason"
     ):
+        done += status == TaskStatus.DONE
+        skipped += reason == SKIPPED_REASON
         listed = f" ({', '.join(made[pk])})" if pk in made else ""
         lines.append(f"- {key} {title}: {reason or status}{listed}")
-    return "\n".join(lines) + "\n"
-
-
-def _report_summary(task: Task) -> str:
-    steps = task.children.filter(is_superseded=False)
-    done = steps.filter(status=TaskStatus.DONE.value).count()
-    skipped = steps.filter(cancel_reason=SKIPPED_REASON).count()
-    return f"{done} steps done, {skipped} skipped; every artifact is locked."
+    summary = f"{done} steps done, {skipped} skipped; every artifact is locked."
+    return "\n".join(lines) + "\n", summary

@@ -14,7 +14,6 @@ from typing import Any
 from orchestration.contracts.results import CommentInput, OutputInput
 from orchestration.errors import MissingHandoff, MissingOutput
 from orchestration.models import Agent, Assignment, Output, Task
-from orchestration.models.statements import record_reads
 from orchestration.services.handshake_gate import may_start, require_start
 from orchestration.services.loop import fail_leaf, settle_ending
 from orchestration.services.moves import move_assignment, move_task
@@ -126,7 +125,7 @@ def _review(
     task = assignment.task
     if assignment.agent_id is not None:
         require_children_ended(task)
-    record_reads(task.pk, assignment.pk, work.now)
+    work.read(task.pk, assignment.pk)
     move_assignment(work, assignment, AssignmentStatus.DONE)
     handed_in = [[one.title, one.version, one.sha256] for one in outputs]
     move_task(work, task, TaskStatus.REVIEW, facts={"outputs": handed_in})

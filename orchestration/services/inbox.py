@@ -13,6 +13,7 @@ from typing import Any
 
 from orchestration.contracts.options import Option, options_for
 from orchestration.models import Decision, Defect, Plan, Project, Task
+from orchestration.models.statements import open_decisions_of
 from orchestration.rules.dag import canonical_digest
 from orchestration.services.clocks import RUNNING, stop_deadline
 from orchestration.services.moves import move_decision
@@ -132,13 +133,7 @@ def withdraw_open(work: Work, task_ids: Iterable[int], *, why: str) -> int:
 
     A notice that a High defect was fixed blocks nothing and stays.
     """
-    rows = locked(
-        Decision.objects.filter(
-            task_id__in=list(task_ids), status=DecisionStatus.OPEN.value
-        ).exclude(kind=DecisionKind.HIGH_NOTICE.value)
-    ).order_by("pk")
-    count = 0
+    rows = open_decisions_of(list(task_ids), but=DecisionKind.HIGH_NOTICE.value)
     for row in rows:
         withdraw_decision(work, row, why=why)
-        count += 1
-    return count
+    return len(rows)

@@ -15,6 +15,8 @@ from orchestration.access import row_id
 from orchestration.contracts.results import CommentInput
 from orchestration.errors import Conflict, Fault, Invalid, TooLarge
 from orchestration.models import Assessment, Project, Task, TaskDependency
+from orchestration.models.inserts import insert_rows
+from orchestration.models.rows import new_row
 from orchestration.rules.prefilter import PrefilterResult, prefilter
 from orchestration.rules.whitelist import MessageKind
 from orchestration.services.blueprints import take_numbers
@@ -136,7 +138,8 @@ def _new_root(
 ) -> Task:
     number = take_numbers(project, 1)[0]
     text = new.text.strip()
-    task = Task.objects.create(
+    task = new_row(
+        Task,
         project=project,
         number=number,
         kind=kind.value,
@@ -151,7 +154,9 @@ def _new_root(
         is_self_initiated=new.is_self_initiated,
         created_at=work.now,
         updated_at=work.now,
+        **_route_of(new),
     )
+    insert_rows([task])
     work.record(
         "task.pending",
         subject=f"task:{task.pk}",
@@ -216,25 +221,30 @@ def _create_one(work: Work, project: Project, row: NewTask) -> Task:
         raise Conflict(f"the key {row.external_key!r} is taken", code="key_taken")
     task = _new_root(work, project, row)
     if row.plan is not None:
-        task.route, task.is_planned, task.is_assessed = Route.WORKFLOW.value, True, True
-        task.save(update_fields=["route", "is_planned", "is_assessed"])
         draft_plan(
             work, task, row.plan,
             backend=row.backend, agent_id=row.agent_id, is_trusted=row.is_trusted,
         )  # fmt: skip
-    elif row.route or row.role:
-        _take_route(task, row)
     return task
 
 
-def _take_route(task: Task, row: NewTask) -> None:
-    """Take the route that the caller named; a role without one is direct."""
+def _route_of(row: NewTask) -> dict[str, Any]:
+    """The route a new root comes with: a workflow with its plan, else what the caller named.
+
+    A role without a route is direct; everything else is assessed.
+    """
+    if row.plan is not None:
+        return {"route": Route.WORKFLOW.value, "is_planned": True, "is_assessed": True}
+    if not row.route and not row.role:
+        return {}
     route = Route(row.route or Route.DIRECT)
-    planned = route in (Route.THREE_STEP, Route.WORKFLOW)
-    task.route, task.is_planned, task.is_assessed = route.value, planned, True
     by_route = {Route.DIRECT: Complexity.LOW, Route.LIGHT_PLAN: Complexity.MEDIUM}
-    task.complexity = by_route.get(route, Complexity.HIGH).value
-    task.save(update_fields=["route", "is_planned", "is_assessed", "complexity"])
+    return {
+        "route": route.value,
+        "is_planned": route in (Route.THREE_STEP, Route.WORKFLOW),
+        "is_assessed": True,
+        "complexity": by_route.get(route, Complexity.HIGH).value,
+    }
 
 
 def _link(project: Project, rows: Sequence[NewTask], made: Sequence[Task]) -> None:

@@ -82,7 +82,7 @@ def relock_for_result(held: Assignment) -> Assignment:
     task = held.task
     if has_far_root(task):
         return lock_for_result(held)
-    parent = task.parent if task.parent_id is not None else None
+    parent = _parent_of(task)
     versions = lock_versions(held.pk, task.pk, task.parent_id)
     known = (
         held.status,
@@ -92,6 +92,15 @@ def relock_for_result(held: Assignment) -> Assignment:
         parent.version if parent is not None else None,
     )
     return held if versions == known else lock_for_result(held)
+
+
+def _parent_of(task: Task) -> Task | None:
+    """Return the parent of a task as it is held, or read without a lock."""
+    if task.parent_id is not None and not Task._meta.get_field("parent").is_cached(task):
+        task.parent = _one(Task, task.parent_id)
+        task.parent.project = task.project
+        task.root = task.parent
+    return task.parent
 
 
 def _one(model: type[M], pk: int, *, lock: bool = False) -> M:

@@ -13,7 +13,7 @@ from typing import Any
 from django.db.models import Q, QuerySet
 
 from orchestration.models import Assignment, Handshake, Project, Task
-from orchestration.models.statements import is_root_ending
+from orchestration.models.statements import are_roots_done, is_root_ending
 from orchestration.seats.registry import EXTERNAL
 from orchestration.services.assignments import cancel_live
 from orchestration.services.blockers import ask_behind
@@ -62,12 +62,7 @@ def complete_project_if_done(work: Work, project: Project) -> None:
     """Move an active project to completed when every root that is not cancelled is done."""
     if project.status != ProjectStatus.ACTIVE:
         return
-    roots = Task.objects.filter(project=project, parent__isnull=True, kind=TaskKind.TASK.value)
-    ended = [TaskStatus.DONE.value, TaskStatus.CANCELLED.value]
-    if (
-        roots.filter(status=TaskStatus.DONE.value).exists()
-        and not roots.exclude(status__in=ended).exists()
-    ):
+    if are_roots_done(project.pk):
         move_project(work, project, ProjectStatus.COMPLETED, why="every root is done")
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from orchestration.contracts.results import CommentInput, OutputInput, ToolCallInput
 from orchestration.errors import WorkspaceError
 from orchestration.models import Agent, Assignment, Comment, Output, Task, ToolCall
-from orchestration.models.rows import fetch_rows, insert_rows
+from orchestration.models.rows import fetch_rows, new_row
 from orchestration.rules.handoff import check_handoff
 from orchestration.runner.workspace import read_inside
 from orchestration.seats.base import MAX_ARTIFACT_BYTES
@@ -62,7 +62,8 @@ def add_output(
     version = 1
     if task.attempt > 1 or task.fix_round or task.status != "working":
         version += task.outputs.filter(**name).count()
-    output = Output(
+    output = new_row(
+        Output,
         task=task,
         assignment=assignment,
         attempt=task.attempt,
@@ -79,7 +80,7 @@ def add_output(
         is_orphan=is_orphan,
         created_at=work.now,
     )
-    insert_rows([output])
+    work.insert([output])
     if not is_recorded:
         return output
     work.record(
@@ -122,7 +123,8 @@ def add_comment(
     """
     if document.comment_type is CommentType.HANDOFF:
         check_handoff(document.body)
-    comment = Comment(
+    comment = new_row(
+        Comment,
         task=task,
         comment_type=document.comment_type.value,
         body=document.body,
@@ -132,7 +134,7 @@ def add_comment(
         assignment=assignment,
         created_at=work.now,
     )
-    insert_rows([comment])
+    work.insert([comment])
     if mentions and "@" in comment.body:
         mail_mentions(work, task, comment)
     if not is_recorded:

@@ -10,6 +10,7 @@ from typing import Any
 from django.db.models import Q
 
 from orchestration.models import Artifact, Plan, Task
+from orchestration.models.rows import fetch_rows
 from orchestration.rules.profiles import PROFILES
 from orchestration.seats.base import SeatJob
 from orchestration.seats.registry import pick_backend
@@ -31,17 +32,21 @@ def start_planning(work: Work, task: Task) -> None:
     Where no backend fills the planner's seat, Sir is asked.
     Locks: expects the task's row locked.
     """
-    if not can_plan(task):
+    draft = _draft_of(task)
+    if draft is None and not _has_planner(task):
         _ask_for_planner(work, task)
         return
     move_task(work, task, TaskStatus.WORKING, why="planning starts")
-    request_plan(work, task)
+    _request(work, task, draft)
 
 
 def request_plan(work: Work, task: Task) -> None:
     """Queue the auditor for the draft this attempt came with, else a planner."""
+    _request(work, task, _draft_of(task))
+
+
+def _request(work: Work, task: Task, draft: Plan | None) -> None:
     policy = task.project.policy
-    draft = _draft_of(task)
     if draft is None:
         queue_assignment(work, task, Seat.PLANNER, policy, input=planner_input(task))
         return
@@ -51,15 +56,17 @@ def request_plan(work: Work, task: Task) -> None:
 
 
 def _draft_of(task: Task) -> Plan | None:
-    return Plan.objects.filter(
-        task=task, attempt=task.attempt, status=PlanStatus.DRAFT.value
-    ).last()
+    where = "task_id = %s AND attempt = %s AND status = %s ORDER BY id DESC LIMIT 1"
+    rows = fetch_rows(Plan, where, [task.pk, task.attempt, PlanStatus.DRAFT.value])
+    return rows[0] if rows else None
 
 
 def can_plan(task: Task) -> bool:
     """Whether a plan came with this attempt, or some backend fills the planner's seat."""
-    if _draft_of(task) is not None:
-        return True
+    return _draft_of(task) is not None or _has_planner(task)
+
+
+def _has_planner(task: Task) -> bool:
     return pick_backend(SeatJob(Seat.PLANNER, task, None, {}), task.project.policy) is not None
 
 

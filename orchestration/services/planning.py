@@ -14,6 +14,8 @@ from orchestration.contracts.plan import Plan as PlanDocument
 from orchestration.contracts.plan import parse_plan
 from orchestration.errors import Conflict, PlanInvalid
 from orchestration.models import Assignment, AuditReport, Blueprint, Decision, Plan, Task
+from orchestration.models.rows import new_row
+from orchestration.models.statements import count_of
 from orchestration.rules.dag import canonical_digest, canonical_json
 from orchestration.services.assignments import queue_assignment
 from orchestration.services.blueprints import create_steps, descendant_ids
@@ -48,7 +50,8 @@ def draft_plan(
     """
     parsed = parse_plan(document, strict=strict)
     body = parsed.to_document()
-    plan = Plan.objects.create(
+    plan = new_row(
+        Plan,
         task=task,
         attempt=task.attempt,
         revision=_next_revision(task),
@@ -59,6 +62,7 @@ def draft_plan(
         is_trusted=is_trusted,
         created_at=work.now,
     )
+    work.insert([plan])
     work.record(
         "plan.drafted",
         subject=f"plan:{plan.pk}",
@@ -75,7 +79,7 @@ def draft_plan(
 
 
 def _next_revision(task: Task) -> int:
-    return task.plans.filter(attempt=task.attempt).count() + 1
+    return count_of(Plan, task.pk, attempt=task.attempt) + 1
 
 
 def record_plan(
@@ -157,7 +161,8 @@ def record_audit(
     task = plan.task
     is_final = verdict is AuditVerdict.NEEDS_REVISION and _revisions_used_up(task)
     stored = AuditVerdict.REJECTED if is_final else verdict
-    report = AuditReport.objects.create(
+    report = new_row(
+        AuditReport,
         plan=plan,
         verdict=stored.value,
         checks=[dict(check) for check in checks],
@@ -166,6 +171,7 @@ def record_audit(
         agent_id=agent_id,
         created_at=work.now,
     )
+    work.insert([report])
     work.record(
         "plan.audited",
         subject=f"plan:{plan.pk}",
@@ -250,15 +256,17 @@ def lock_blueprint(
         raise Conflict(f"only an approved plan is locked; this one is {plan.status}")
     parsed = PlanDocument.from_stored(plan.body)
     canonical = canonical_json(plan.body).decode()
-    blueprint = Blueprint.objects.create(
+    blueprint = new_row(
+        Blueprint,
         task=task,
         plan=plan,
-        number=task.blueprints.count() + 1,
+        number=count_of(Blueprint, task.pk) + 1,
         canonical=canonical,
         sha256=canonical_digest(plan.body),
         suggestions=list(suggestions),
         locked_at=work.now,
     )
+    work.insert([blueprint])
     work.record(
         "blueprint.locked",
         subject=f"blueprint:{blueprint.pk}",

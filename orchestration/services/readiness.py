@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from django.db.models import Q
 
 from orchestration.models import Assessment, Assignment, Project, Task
-from orchestration.models.rows import insert_rows
+from orchestration.models.statements import running_roots, waiting_roots
 from orchestration.rules.prefilter import PrefilterResult, prefilter
 from orchestration.rules.scoring import Score, score
 from orchestration.seats.base import SeatJob
@@ -28,7 +28,7 @@ from orchestration.services.lookups import lock_lineage_root
 from orchestration.services.moves import hint_task
 from orchestration.services.plan_requests import start_planning
 from orchestration.services.red_lines import meets_red_line
-from orchestration.services.work import Work, locked
+from orchestration.services.work import Work
 from orchestration.states import (
     ASSIGNMENT_LIVE,
     Complexity,
@@ -36,7 +36,6 @@ from orchestration.states import (
     RiskLevel,
     Route,
     Seat,
-    TaskKind,
     TaskStatus,
 )
 
@@ -93,7 +92,7 @@ def _queue_executors(work: Work, tasks: Sequence[Task]) -> list[Assignment]:
     if not rows:
         return []
     taken = take_on_the_way(work, rows)
-    insert_rows(rows)
+    work.insert(rows)
     for row in rows:
         if row is taken:
             record_taken(work, row)
@@ -239,22 +238,17 @@ def start_roots(work: Work, project: Project) -> list[Assignment]:
     work.flush()
     if project.status != ProjectStatus.ACTIVE:
         return []
-    roots = Task.objects.filter(project=project, parent__isnull=True, kind=TaskKind.TASK.value)
-    running = roots.filter(is_planned=True).exclude(status__in=NOT_RUNNING).exclude(NOT_BEGUN)
-    free = project.policy.limits.concurrent_roots - running.count()
-    waiting = roots.filter(
-        status=TaskStatus.PENDING.value, remaining_dependencies=0, is_planned=True
-    ).order_by("rank", "pk")
-    while free > 0:
-        chosen = list(locked(waiting)[:free])
-        if not chosen:
-            break
-        for root in chosen:
+    places = project.policy.limits.concurrent_roots
+    chosen = waiting_roots(project.pk, limit=places)
+    free = places - running_roots(project.pk) if chosen else 0
+    while free > 0 and chosen:
+        for root in chosen[:free]:
             root.project = project
             if not meets_red_line(work, root):
                 start_planning(work, root)
             free -= root.status == TaskStatus.WORKING
         work.flush()
+        chosen = waiting_roots(project.pk, limit=free) if free > 0 else []
     return []
 
 

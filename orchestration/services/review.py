@@ -13,7 +13,7 @@ from typing import Any
 from orchestration.contracts.results import QaResult
 from orchestration.errors import Conflict
 from orchestration.models import Assignment, Defect, Output, QAReview, Task
-from orchestration.models.rows import insert_rows
+from orchestration.models.rows import new_row
 from orchestration.models.statements import defects_in
 from orchestration.seats.registry import EXTERNAL
 from orchestration.services.artifacts import lock_artifacts
@@ -141,7 +141,8 @@ def record_review(
     Locks: expects parent and task locked.
     """
     verdict = "fail" if found else "pass"
-    review = QAReview(
+    review = new_row(
+        QAReview,
         task=task,
         attempt=task.attempt,
         fix_round=task.fix_round,
@@ -152,7 +153,7 @@ def record_review(
         low_defects=low_defects,
         created_at=work.now,
     )
-    insert_rows([review])
+    work.insert([review])
     work.record(
         f"review.{verdict}",
         subject=f"review:{review.pk}",

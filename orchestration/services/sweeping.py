@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from django.conf import settings
-from django.db.models import F, Q
+from django.db.models import Exists, F, OuterRef, Q
 from django.utils import timezone
 
 from orchestration.enqueue import slots, wake_workers
@@ -235,19 +235,16 @@ def _restart(task_id: int) -> bool:
 
 def _finish_stranded_parents() -> int:
     """Finish planned tasks none of whose steps is unfinished, and conclude drained attempts."""
+    children = Task.objects.filter(parent=OuterRef("pk"))
+    ended = (TaskStatus.DONE.value, TaskStatus.CANCELLED.value)
     parents = Task.objects.filter(
+        Exists(children),
+        ~Exists(children.exclude(status__in=ended)),
         status=TaskStatus.WORKING.value,
         is_planned=True,
         project__status=ProjectStatus.ACTIVE.value,
-        children__isnull=False,
-    ).exclude(
-        children__status__in=[
-            state.value
-            for state in TaskStatus
-            if state not in (TaskStatus.DONE, TaskStatus.CANCELLED)
-        ]
     )
-    count = _each(list(parents.distinct().values_list("pk", flat=True)[:BATCH]), _finish)
+    count = _each(list(parents.values_list("pk", flat=True)[:BATCH]), _finish)
     ending = Task.objects.filter(is_ending=True, status=TaskStatus.WORKING.value)
     _each(list(ending.values_list("pk", flat=True)[:BATCH]), _settle)
     return count
@@ -271,14 +268,15 @@ def _settle(task_id: int) -> bool:
 
 def start_waiting_roots() -> int:
     """Start planned roots that wait although a place is free."""
-    rows = Project.objects.filter(
-        status=ProjectStatus.ACTIVE.value,
-        tasks__parent__isnull=True,
-        tasks__kind=TaskKind.TASK.value,
-        tasks__status=TaskStatus.PENDING.value,
-        tasks__is_planned=True,
+    waiting = Task.objects.filter(
+        project=OuterRef("pk"),
+        parent__isnull=True,
+        kind=TaskKind.TASK.value,
+        status=TaskStatus.PENDING.value,
+        is_planned=True,
     )
-    ids = list(rows.distinct().values_list("pk", flat=True)[:BATCH])
+    rows = Project.objects.filter(Exists(waiting), status=ProjectStatus.ACTIVE.value)
+    ids = list(rows.values_list("pk", flat=True)[:BATCH])
     return _each(ids, _start_roots)
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from orchestration.models import Assignment, Output, Task, Verification
-from orchestration.models.rows import insert_rows
+from orchestration.models.rows import new_row
 from orchestration.seats.sandboxing import NO_SANDBOX
 from orchestration.services.work import Work
 from orchestration.states import CommentType, Complexity, LayerOutcome
@@ -121,7 +121,7 @@ def record_layers(
     work: Work, task: Task, layers: Sequence[Layer], output: Output | None = None
 ) -> None:
     """Store the outcome of the layers, one row each; the event of the review names them."""
-    insert_rows([_row(work, task, layer, output) for layer in layers])
+    work.insert([_row(work, task, layer, output) for layer in layers])
 
 
 def layer_facts(layers: Sequence[Layer]) -> list[list[str]]:
@@ -131,7 +131,8 @@ def layer_facts(layers: Sequence[Layer]) -> list[list[str]]:
 
 def _row(work: Work, task: Task, layer: Layer, output: Output | None) -> Verification:
     record = layer.record or {}
-    return Verification(
+    return new_row(
+        Verification,
         task=task,
         output=output,
         attempt=task.attempt,

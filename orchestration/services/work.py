@@ -7,20 +7,24 @@ bulk INSERT. Hints and wake-ups go out after commit only.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from django.conf import settings
-from django.db import connection, models, transaction
+from django.db import DEFAULT_DB_ALIAS, connection, models, transaction
 from django.utils import timezone
 
 from orchestration.broadcast import publisher
 from orchestration.contracts.hints import Hint
 from orchestration.enqueue import wake_workers
 from orchestration.models import Assignment, AuditEvent, IdempotencyRecord, Project, Task
-from orchestration.models.rows import insert_states, update_row
+from orchestration.models.inserts import insert_keyed, insert_states
+from orchestration.models.keys import Keys
+from orchestration.models.rows import update_row
+from orchestration.models.statements import record_reads
+from orchestration.states import TASK_TERMINAL
 
 COMMITTED = 0
 """`status` of a keyed request whose work is committed and whose answer is not stored yet."""
@@ -77,6 +81,9 @@ class Work:
     taken: Assignment | None = None
     freed_parent_id: int | None = None
     _dirty: dict[tuple[type, Any], tuple[models.Model, set[str]]] = field(default_factory=dict)
+    _new: dict[type[models.Model], list[models.Model]] = field(default_factory=dict)
+    _readers: list[tuple[int, int | None]] = field(default_factory=list)
+    _keys: Keys = field(default_factory=Keys)
 
     def free_slot(self, parent_id: int | None) -> None:
         """Note whose parallel slot this work gives back; a successor may be taken for it."""
@@ -140,15 +147,64 @@ class Work:
         """Wake idle executor slots after commit."""
         self.wakes += count
 
+    def insert(self, rows: Sequence[models.Model]) -> None:
+        """Give new rows their keys; they are written at the end, or before anybody asks for them.
+
+        Rows of one model go out in one statement, in the order of the models' first rows.
+        """
+        for row in rows:
+            if row.pk is None:
+                row.pk = self._keys.next_key(type(row))
+            row._state.adding, row._state.db = False, DEFAULT_DB_ALIAS
+            self._new.setdefault(type(row), []).append(row)
+
+    def read(self, task_id: int, assignment_id: int | None) -> None:
+        """Note that a step read the locked artifacts of the steps it depends on."""
+        self._readers.append((task_id, assignment_id))
+
+    def ended_steps(self) -> list[int]:
+        """List the tasks whose end is noted here and not written yet."""
+        return [
+            row.pk
+            for row, fields in self._dirty.values()
+            if isinstance(row, Task) and "status" in fields and row.status in TASK_TERMINAL
+        ]
+
+    def write_before(self, execute: Any, sql: Any, params: Any, many: Any, context: Any) -> Any:
+        """Write the new rows of a table before a statement that names it. A database wrapper."""
+        if self._new:
+            for model in [one for one in self._new if one._meta.db_table in sql]:
+                self._write_new(model)
+        return execute(sql, params, many, context)
+
+    def _write_new(self, model: type[models.Model]) -> None:
+        """Insert the rows of a model that wait. Changed fields noted on those rows are in it."""
+        rows = self._new.pop(model, [])
+        if not rows:
+            return
+        insert_keyed(rows)
+        for row in rows:
+            held = self._dirty.get((model, row.pk))
+            if held is not None and held[0] is row:
+                del self._dirty[model, row.pk]
+        self._keys.forget(model)
+
     def flush(self) -> None:
-        """Write what was collected so far: changed fields, then events."""
+        """Write what was collected so far: new rows, changed fields, then events."""
+        for model in list(self._new):
+            self._write_new(model)
         self.flush_rows()
+        if self._readers:
+            readers, self._readers = self._readers, []
+            record_reads(readers, self.now)
         if self.events:
             insert_states(AuditEvent, self.events)
             self.events = []
 
     def flush_rows(self) -> None:
         """Write the changed fields, so that queries see them; events are written at the end."""
+        for model in {model for model, _ in self._dirty} & self._new.keys():
+            self._write_new(model)
         for row, fields in self._dirty.values():
             if "version" not in fields and isinstance(row, Task | Project):
                 # Every change shows in the version: a copy of the same version is the same row.
@@ -169,8 +225,9 @@ def unit_of_work(actor: Actor, *, slot: Slot | None = None) -> Iterator[Work]:
     """
     with transaction.atomic():
         work = Work(actor, slot=slot)
-        yield work
-        work.flush()
+        with connection.execute_wrapper(work.write_before):
+            yield work
+            work.flush()
         if actor.record_id is not None:
             IdempotencyRecord.objects.filter(pk=actor.record_id, status__isnull=True).update(
                 status=COMMITTED

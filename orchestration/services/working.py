@@ -189,7 +189,6 @@ def record_and_take(
     following = work.taken or take(work, shift.slot, ready, row.task)
     if following is not None:
         begin(work, following)
-        work.flush_rows()
     return following
 
 
@@ -238,7 +237,6 @@ def _is_ours(row: Assignment, token: int) -> bool:
 def take(work: Work, slot: Slot, ready: Sequence[Assignment], finished: Task) -> Assignment | None:
     """Take one of the assignments that just became ready, else the oldest in the queue."""
     names = worker_backends()
-    work.flush_rows()
     freed = work.freed_parent_id
     for row in ready:
         may_run = row.backend in names and row.task.project.status == ProjectStatus.ACTIVE
@@ -249,6 +247,7 @@ def take(work: Work, slot: Slot, ready: Sequence[Assignment], finished: Task) ->
             return lease(work, row, row.task.project.policy, worker=slot.worker)
     if finished.project.status != ProjectStatus.ACTIVE:
         return None
+    work.flush_rows()
     following = claim_next(work, slot, frees_slot_of=freed)
     if following is not None and freed is not None and following.task.parent_id == freed:
         # Read and locked in this very transaction: the sibling's copy of the parent is this one.
