@@ -20,10 +20,12 @@ from orchestration.models import (
     Artifact,
     Assignment,
     Decision,
+    Experience,
     Mail,
     MailRecipient,
     Project,
     Task,
+    WikiPage,
 )
 from orchestration.states import AssignmentStatus, Seat
 
@@ -121,6 +123,17 @@ def access_artifact(viewer: Viewer, name: str) -> Artifact:
     """Find a locked artifact in a visible project. Errors: NotFound."""
     rows = Artifact.objects.select_related("task", "project")
     return _found(rows.filter(project__in=visible_projects(viewer)), name, "artifact")
+
+
+def access_experience(project: Project, name: str) -> Experience:
+    """Find an experience of a visible project. Errors: NotFound."""
+    return _found(Experience.objects.filter(project=project), name, "experience")
+
+
+def access_page(project: Project, name: str) -> WikiPage:
+    """Find a wiki page of a visible project by its name, else by id. Errors: NotFound."""
+    rows = WikiPage.objects.filter(project=project)
+    return rows.filter(name=name).first() or _found(rows, name, "page")
 
 
 def visible_decisions(viewer: Viewer) -> QuerySet[Decision]:

@@ -29,6 +29,7 @@ from pydantic import (
 
 from orchestration import trigger_words
 from orchestration.errors import Fault, PolicyInvalid
+from orchestration.guardrails import Guardrails
 from orchestration.states import DecisionKind, Seat
 
 MAX_WORDS = 500
@@ -74,9 +75,7 @@ EXPIRY_OUTCOMES: Mapping[DecisionKind, frozenset[str]] = MappingProxyType(
         DecisionKind.HIGH_NOTICE: frozenset({"acknowledge"}),
     }
 )
-"""Verdicts a named policy may give when a decision expires. Missing on purpose: consent that only a
-human may give, and verdicts that need words or a number nobody typed.
-"""
+"""Verdicts a named policy may give at expiry; never consent that is a human's, or words to type."""
 
 
 def _strict_text(value: str) -> str:
@@ -310,6 +309,7 @@ class Policy(Section):
     expiry: Expiry = Expiry()
     notifications: Notifications = Notifications()
     workflow: WorkflowSwitches = WorkflowSwitches()
+    guardrails: Guardrails = Guardrails()
 
     @classmethod
     def parse(cls, document: Mapping[str, Any]) -> Policy:

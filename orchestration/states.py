@@ -205,6 +205,22 @@ class OutputType(StrEnum):
     OTHER = "other"
 
 
+class KnowledgeStatus(StrEnum):
+    """What became of an experience or a wiki page: agents' words wait for somebody's eyes."""
+
+    UNREVIEWED = "unreviewed"
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"
+
+
+class ExperienceKind(StrEnum):
+    """Where an experience comes from."""
+
+    NOTE = "note"
+    FAILURE = "failure"
+    ARCHIVE = "archive"
+
+
 class AuditVerdict(StrEnum):
     """What an audit of a plan says. The third needs_revision becomes rejected."""
 

@@ -40,6 +40,7 @@ _TEXTS = {
     401: "No token or session, or an unknown one.",
     403: "The caller may not do this.",
     404: "It does not exist, or the caller may not see it.",
+    406: "None of the media types asked for is made here.",
     409: "The state forbids it now; `allowed` lists the moves that are open.",
     412: "The stored version is another one than was seen.",
     413: "The body is too large.",

@@ -15,8 +15,10 @@ from orchestration.api import (
     blackboard,
     decisions,
     docs,
+    knowledge,
     mail,
     projects,
+    prompts,
     shared_documents,
 )
 from orchestration.api import tasks as task_views
@@ -46,6 +48,8 @@ TASK = f"{PROJECT}/tasks/<str:task>"
 SHARED = f"{TASK}/shared/<str:name>"
 ASSIGNMENT = "assignments/<str:assignment>"
 DECISION = "decisions/<str:decision>"
+EXPERIENCE = f"{PROJECT}/experiences/<str:experience>"
+PAGE = f"{PROJECT}/wiki/<str:page>"
 
 urlpatterns: list[URLPattern] = [
     route("projects/", projects.ProjectsView, "api-projects"),
@@ -70,6 +74,14 @@ urlpatterns: list[URLPattern] = [
     route(f"{TASK}/shared", shared_documents.SharedDocumentsView, "api-shared-documents"),
     route(f"{SHARED}", shared_documents.SharedDocumentView, "api-shared-document"),
     route(f"{SHARED}/versions", shared_documents.SharedVersionsView, "api-shared-versions"),
+    route(f"{TASK}/bootstrap", prompts.BootstrapView, "api-task-bootstrap"),
+    route(f"{PROJECT}/experiences", knowledge.ExperiencesView, "api-experiences"),
+    route(EXPERIENCE, knowledge.ExperienceView, "api-experience"),
+    route(f"{EXPERIENCE}/review", knowledge.ExperienceReviewView, "api-experience-review"),
+    route(f"{PROJECT}/wiki", knowledge.WikiView, "api-wiki"),
+    route(PAGE, knowledge.PageView, "api-wiki-page"),
+    route(f"{PAGE}/versions", knowledge.VersionsView, "api-wiki-versions"),
+    route(f"{PAGE}/review", knowledge.PageReviewView, "api-wiki-review"),
     route(f"{PROJECT}/events", audit.EventsView, "api-events"),
     route(f"{PROJECT}/audit", audit.AuditView, "api-audit"),
     route(f"{PROJECT}/audit/verify", audit.VerifyView, "api-audit-verify"),

@@ -5,6 +5,7 @@ from orchestration.models.artifacts import Artifact, ArtifactContent, ArtifactRe
 from orchestration.models.assignments import Assignment, LogChunk, ToolCall
 from orchestration.models.audit import AuditEvent, AuditSeal, Canary
 from orchestration.models.decisions import Decision, DecisionView
+from orchestration.models.knowledge import Experience, KnowledgeTerm, WikiPage, WikiVersion
 from orchestration.models.mail import (
     Conversation,
     Handshake,
@@ -37,9 +38,11 @@ __all__ = [
     "DecisionView",
     "Defect",
     "Deviation",
+    "Experience",
     "Handshake",
     "HumanToken",
     "IdempotencyRecord",
+    "KnowledgeTerm",
     "LogChunk",
     "Mail",
     "MailRecipient",
@@ -53,4 +56,6 @@ __all__ = [
     "TaskDependency",
     "ToolCall",
     "Verification",
+    "WikiPage",
+    "WikiVersion",
 ]

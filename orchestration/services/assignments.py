@@ -159,6 +159,10 @@ def lease(
         "worker", "agent", "token", "lease_token", "leased_at", "lease_expires_at", "deadline",
         "has_progress",
     )  # fmt: skip
+    if assignment.prompt:
+        # It was sent to an earlier holder; the trail keeps its digest.
+        assignment.prompt = ""
+        work.touch(assignment, "prompt")
     task = assignment.task
     if assignment.seat == Seat.EXECUTOR:
         task.assignee = agent

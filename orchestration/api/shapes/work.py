@@ -108,7 +108,7 @@ class ClaimedShape(Shape):
             handshake_required=row.seat == Seat.EXECUTOR and needs_handshake(task, row),
             corrections=list(row.corrections),
             task_url=url,
-            prompt_url=f"{url}?expand=all",
+            prompt_url=f"{url}/bootstrap?role={row.seat}",
         )
 
 

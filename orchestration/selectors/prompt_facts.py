@@ -1,0 +1,370 @@
+"""Read what a prompt says, in a fixed number of queries whatever the task depends on.
+
+Source: DESIGN section 12 (layers), section 7 (the planner's input).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from orchestration.models import (
+    Agent,
+    Assignment,
+    AuditEvent,
+    Comment,
+    Decision,
+    Defect,
+    Output,
+    Task,
+    Verification,
+    WikiPage,
+)
+from orchestration.rules.prompt_facts import (
+    CheckFacts,
+    DefectFacts,
+    Knowledge,
+    Mailbox,
+    OutputFacts,
+    ProjectFacts,
+    PromptFacts,
+    Said,
+    TaskFacts,
+)
+from orchestration.rules.scoring import verification_layers
+from orchestration.selectors.knowledge import related_experiences, related_pages
+from orchestration.selectors.predecessors import comment_author, read_predecessors
+from orchestration.states import (
+    DEFECT_UNFINISHED,
+    MASTER_VIEW,
+    Complexity,
+    DecisionStatus,
+    KnowledgeStatus,
+    RiskLevel,
+    Seat,
+    TaskKind,
+    TaskStatus,
+)
+
+SHOWN_ROOTS, SHOWN_OUTPUTS, SHOWN_COMMENTS, SHOWN_CHECKS, SHOWN_CHILDREN = 20, 10, 30, 40, 60
+SYSTEM = "system"
+READS_CHILDREN = frozenset({Seat.VALIDATOR, Seat.PLANNER})
+ASKED = {
+    Seat.PLANNER: (
+        "assessment", "profiles", "outputs", "artifacts", "previous_plan", "findings", "guidance",
+    ),
+    Seat.QA: ("findings", "refusal", "fix_round"),
+    Seat.FIXER: ("mode", "guidance", "fix_round", "defects"),
+}  # fmt: skip
+"""What of an assignment's input the prompt of a seat tells, beside what stands elsewhere in it."""
+
+
+def read_prompt_facts(
+    task: Task, seat: Seat, assignment: Assignment | None, *, base_url: str, agent: Agent | None
+) -> PromptFacts:
+    """Read the facts of a seat's prompt. The task comes with its project.
+
+    Shape: without an assignment those of whoever would fill the seat now.
+    """
+    is_light = seat is Seat.SCORER
+    title, text = task.title, task.description
+    spec = _specification(task)
+    return PromptFacts(
+        seat=seat,
+        base_url=base_url,
+        assignment_id=str(assignment.pk) if assignment is not None else "",
+        project=_project(task, is_light=is_light),
+        task=_task(task, spec),
+        corrections=_corrections(task, assignment),
+        answers=[] if is_light else _answers(task),
+        failures=[] if is_light else _failures(task),
+        outputs=[] if is_light else _outputs(task),
+        checks=[] if is_light else _checks(task),
+        defects=[] if is_light else _defects(task),
+        comments=[] if is_light else _comments(task),
+        children=_children(task) if seat in READS_CHILDREN else [],
+        plan=_plan(assignment) if seat is Seat.AUDITOR else None,
+        asked=_asked(assignment, seat),
+        predecessors=[] if is_light else read_predecessors(task),
+        experiences=[] if is_light else _experiences(task, title, text),
+        pages=[] if is_light else _pages(task, title, text, but=task.spec_id),
+        mailbox=Mailbox(0, []) if is_light else read_mailbox(agent),
+    )
+
+
+def _project(task: Task, *, is_light: bool) -> ProjectFacts:
+    project, policy = task.project, task.project.policy
+    roots: list[tuple[str, str, str]] = []
+    total = 0
+    if not is_light:
+        rows = Task.objects.filter(
+            project=project, parent__isnull=True, kind=TaskKind.TASK.value
+        ).order_by("rank", "pk")
+        total = rows.count()
+        roots = [
+            (f"{project.key_prefix}-{number}", title, MASTER_VIEW[TaskStatus(status)])
+            for number, title, status in rows.values_list("number", "title", "status")[:SHOWN_ROOTS]
+        ]
+    return ProjectFacts(
+        slug=project.slug,
+        name=project.name,
+        language=project.language,
+        description=project.description,
+        workspace=project.workspace,
+        allowed=[" ".join(prefix) for prefix in policy.commands.allow],
+        roots=roots,
+        roots_total=total,
+        guardrails=[rule.words(project.language) for rule in policy.guardrails.rules],
+        lease_minutes=max(1, policy.limits.lease_seconds // 60),
+        fix_rounds=policy.thresholds.fix_rounds,
+        max_depth=policy.limits.depth,
+    )
+
+
+def _task(task: Task, spec: Said | None) -> TaskFacts:
+    policy = task.project.policy
+    blueprint = task.blueprint
+    attempts = policy.thresholds.max_retries if task.is_root else policy.thresholds.step_attempts
+    complexity = Complexity(task.complexity) if task.complexity else Complexity.LOW
+    risk = RiskLevel(task.risk_level) if task.risk_level else RiskLevel.LOW
+    expected = [
+        one if isinstance(one, dict) else {"path": str(one)} for one in task.expected_artifacts
+    ]
+    return TaskFacts(
+        key=str(task),
+        title=task.title,
+        description=task.description,
+        by=_creator(task),
+        specification=spec,
+        spec_id=task.spec_id,
+        route=task.route,
+        complexity=task.complexity,
+        risk_level=task.risk_level,
+        role=task.role,
+        phase=task.phase,
+        depth=task.depth,
+        attempt=task.attempt,
+        attempts=attempts,
+        is_irreversible=task.is_irreversible,
+        layers=verification_layers(complexity, risk),
+        facts=_texts(task.facts),
+        constraints=_texts(task.constraints),
+        scope=_texts(task.scope),
+        expected=[" ".join(str(value) for value in one.values() if value) for one in expected],
+        expected_kinds=[str(one.get("type", "")) for one in expected],
+        verify=_texts(task.verify),
+        run=_texts(task.run),
+        writes=_texts(task.writes),
+        risks=_texts(task.risks),
+        resources=_texts(task.resources),
+        suggestions=_texts(blueprint.suggestions) if blueprint is not None else [],
+    )
+
+
+def _texts(values: Sequence[Any]) -> list[str]:
+    """Write stored values in one line each: commands as they are typed, the rest as JSON."""
+    texts = []
+    for value in values:
+        if isinstance(value, Mapping):
+            argv = value.get("argv")
+            text = " ".join(map(str, argv)) if argv else str(value.get("cmd") or "")
+            texts.append(text or json.dumps(value, ensure_ascii=False, sort_keys=True))
+        else:
+            texts.append(str(value))
+    return texts
+
+
+def _creator(task: Task) -> str:
+    """Whose words a task's text is: the plan's author for a step, else who handed it in."""
+    if task.blueprint is not None:
+        plan = task.blueprint.plan
+        return f"agent:{plan.agent.name}" if plan.agent is not None else plan.backend
+    actors = AuditEvent.objects.filter(task=task).order_by("pk").values_list("actor", flat=True)
+    return actors.first() or SYSTEM
+
+
+def _specification(task: Task) -> Said | None:
+    """The specification a task starts from: its own, else the wiki page named by its `spec_id`."""
+    if task.specification:
+        return Said(task.specification, _creator(task) if not task.blueprint_id else SYSTEM)
+    if not task.spec_id:
+        return None
+    page = WikiPage.objects.filter(project=task.project_id, name=task.spec_id).first()
+    if page is None or page.status == KnowledgeStatus.REJECTED:
+        return None
+    return Said(page.body, page.author, note=f"{page.name} v{page.version}")
+
+
+def _corrections(task: Task, assignment: Assignment | None) -> list[Said]:
+    """Corrections of the reader's understanding, as the assignment keeps them."""
+    given = assignment.input.get("corrections") if assignment is not None else None
+    if not isinstance(given, Sequence) or isinstance(given, str):
+        return []
+    by = str(assignment.input.get("corrected_by") or SYSTEM) if assignment is not None else SYSTEM
+    return [Said(str(one), by) for one in given]
+
+
+def _answers(task: Task) -> list[Said]:
+    """What Sir decided about this task, oldest first."""
+    rows = (
+        Decision.objects.filter(task=task, status=DecisionStatus.DECIDED.value)
+        .select_related("decided_by")
+        .order_by("-pk")[:10]
+    )
+    return [
+        Said(
+            row.reason or row.verdict,
+            f"human:{row.decided_by.get_username()}" if row.decided_by else row.decided_by_policy,
+            note=row.question,
+            kind=row.verdict,
+        )
+        for row in reversed(rows)
+    ]
+
+
+def _failures(task: Task) -> list[Said]:
+    return [
+        Said(
+            str(one.get("root_cause", "")) + _evidence(one.get("evidence")),
+            SYSTEM,
+            note=str(one.get("attempt", "")),
+            kind=str(one.get("class", "")),
+        )
+        for one in task.failure_context
+        if isinstance(one, Mapping)
+    ]
+
+
+def _evidence(value: object) -> str:
+    return f"\n{json.dumps(value, ensure_ascii=False, indent=1, sort_keys=True)}" if value else ""
+
+
+def _outputs(task: Task) -> list[OutputFacts]:
+    """The newest version of what was handed in for this task, and what came late."""
+    rows = task.outputs.select_related("assignment__agent").order_by("-pk")[:SHOWN_OUTPUTS]
+    newest: dict[tuple[str, bool], Output] = {}
+    for row in rows:
+        newest.setdefault((row.path or row.title, row.is_orphan), row)
+    return [
+        OutputFacts(
+            title=row.title,
+            type=row.type,
+            version=row.version,
+            path=row.path,
+            by=author_of(row),
+            summary=row.summary if row.summary != row.title else "",
+            content=row.content,
+            claims=_claims(row.assertions),
+            marks=[str(one.get("text") or one.get("kind", "")) for one in row.marks],
+            is_late=row.is_orphan,
+        )
+        for row in reversed(newest.values())
+    ]
+
+
+def _claims(assertions: Sequence[object]) -> str:
+    return json.dumps(assertions, ensure_ascii=False, indent=1) if assertions else ""
+
+
+def author_of(output: Output) -> str:
+    """Whose words an output is: the agent's, else those of the backend that ran."""
+    held = output.assignment
+    if held is None:
+        return SYSTEM
+    return f"agent:{held.agent.name}" if held.agent is not None else held.backend
+
+
+def _checks(task: Task) -> list[CheckFacts]:
+    rows = Verification.objects.filter(task=task, attempt=task.attempt).order_by("-pk")
+    return [
+        CheckFacts(
+            layer=row.layer,
+            name=row.name,
+            outcome=row.outcome,
+            findings=[str(one) for one in row.findings],
+            tail=row.output_tail,
+        )
+        for row in reversed(rows[:SHOWN_CHECKS])
+    ]
+
+
+def _defects(task: Task) -> list[DefectFacts]:
+    rows = Defect.objects.filter(
+        task=task, status__in=[state.value for state in DEFECT_UNFINISHED]
+    ).order_by("pk")[:SHOWN_CHECKS]
+    return [
+        DefectFacts(
+            severity=row.severity,
+            category=row.category,
+            status=row.status,
+            title=row.title,
+            by=row.raised_by,
+            text=row.description + _evidence(row.evidence) + _evidence(row.proposed_fix),
+        )
+        for row in rows
+    ]
+
+
+def _comments(task: Task) -> list[Said]:
+    rows = Comment.objects.filter(task=task).order_by("-pk")[:SHOWN_COMMENTS]
+    return [
+        Said(row.body, comment_author(row.author, row.agent_id), kind=row.comment_type)
+        for row in rows
+    ]
+
+
+def _children(task: Task) -> list[tuple[str, str, str]]:
+    prefix = task.project.key_prefix
+    rows = task.children.filter(is_superseded=False).order_by("phase", "pk")
+    found = rows.values_list("number", "title", "status")[:SHOWN_CHILDREN]
+    return [(f"{prefix}-{number}", title, status) for number, title, status in found]
+
+
+def _plan(assignment: Assignment | None) -> Said | None:
+    plan = assignment.plan if assignment is not None else None
+    if plan is None:
+        return None
+    by = f"agent:{plan.agent.name}" if plan.agent is not None else plan.backend
+    return Said(json.dumps(plan.body, ensure_ascii=False, indent=1), by)
+
+
+def _asked(assignment: Assignment | None, seat: Seat) -> str:
+    """What the seat was handed, as JSON, without what stands elsewhere in the prompt."""
+    if assignment is None:
+        return ""
+    asked = {key: assignment.input[key] for key in ASKED.get(seat, ()) if assignment.input.get(key)}
+    return json.dumps(asked, ensure_ascii=False, indent=1) if asked else ""
+
+
+def _experiences(task: Task, title: str, text: str) -> list[Knowledge]:
+    return [
+        Knowledge(
+            id=str(row.pk),
+            title=row.title,
+            by=row.author,
+            text=row.body or row.title,
+            is_unreviewed=row.status == KnowledgeStatus.UNREVIEWED,
+            address=f"experiences/{row.pk}",
+        )
+        for row in related_experiences(task.project_id, title, text)
+    ]
+
+
+def _pages(task: Task, title: str, text: str, *, but: str) -> list[Knowledge]:
+    return [
+        Knowledge(
+            id=row.name,
+            title=row.title,
+            by=row.author,
+            text=row.summary or row.title,
+            is_unreviewed=row.status == KnowledgeStatus.UNREVIEWED,
+            address=f"wiki/{row.pk}",
+        )
+        for row in related_pages(task.project_id, title, text, but=but)
+    ]
+
+
+def read_mailbox(agent: Agent | None) -> Mailbox:
+    """Read how much mail waits for whoever reads the prompt."""
+    return Mailbox(0, [])
