@@ -12,7 +12,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 MAX_TERM = 40
@@ -23,6 +23,9 @@ TITLE_WEIGHT = 3
 QUERY_CHARACTERS = 4_000
 QUERY_TERMS = 16
 """Terms a query is answered by: its rarest. Common ones say little and cost the most."""
+LEAST_QUERY_TERMS = 6
+BASE_WEIGHT = 4
+"""A term that stands in a document counts this, and its weight on top."""
 SCALE = 1_000
 
 _PAIRED = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u3040-\u30ff\uac00-\ud7af\U00020000-\U0003134f"
@@ -97,31 +100,19 @@ def query_of(text: str) -> frozenset[str]:
 
 
 def weigh_query(wanted: frozenset[str], found_in: Mapping[str, int], total: int) -> Query:
-    """Keep the rarest terms of a query that occur at all, each with what a hit of it is worth."""
+    """Keep the rarest terms of a query that occur at all, each with what a hit of it is worth.
+
+    What more than half of the documents hold says nothing of one, and costs the most to look up:
+    it is kept only where there is little else.
+    """
     known = sorted((count, term) for term, count in found_in.items() if count and term in wanted)
+    telling = [one for one in known if 2 * one[0] <= total]
+    kept = telling if len(telling) >= LEAST_QUERY_TERMS else known[:LEAST_QUERY_TERMS]
     used = {
         term: max(1, round(SCALE * math.log(1 + max(total, count) / count)))
-        for count, term in known[:QUERY_TERMS]
+        for count, term in kept[:QUERY_TERMS]
     }
     return Query(wanted, used)
-
-
-def rank(
-    query: Query, postings: Iterable[tuple[int, str, int]], *, least_terms: int = 1
-) -> Sequence[tuple[int, int]]:
-    """Score documents by the terms they hold. Shape: (document, score), the best, then newest.
-
-    `postings` are (document, term, weight). Whole numbers only: sums are equal everywhere.
-    """
-    scores: Counter[int] = Counter()
-    hits: Counter[int] = Counter()
-    for document, term, weight in postings:
-        worth = query.used.get(term)
-        if worth is not None:
-            scores[document] += worth * (4 + min(weight, MAX_WEIGHT))
-            hits[document] += 1
-    kept = [(pk, score) for pk, score in scores.items() if hits[pk] >= least_terms]
-    return sorted(kept, key=lambda one: (-one[1], -one[0]))
 
 
 def is_paired(term: str) -> bool:

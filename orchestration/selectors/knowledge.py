@@ -1,7 +1,7 @@
 """Find experiences and wiki pages by their terms: the same rows, the same order, on any database.
 
-Two statements and whole-number arithmetic: how many documents hold each term, then the postings of
-the rarest. Rejected ones have no terms, so they are not found.
+Two statements and whole-number arithmetic: how many documents hold each term, then those
+that hold the rarest. Rejected ones have no terms, so they are not found.
 Source: DESIGN section 12; rules/search_terms.py.
 """
 
@@ -14,12 +14,13 @@ from typing import TypeVar
 from django.db.models import QuerySet
 
 from orchestration.models import Experience, Project, WikiPage
-from orchestration.models.rows import fetch_values
+from orchestration.models.rows import fetch_rows, fetch_values
 from orchestration.rules.search_terms import (
+    BASE_WEIGHT,
+    Query,
     document_terms,
     is_paired,
     query_of,
-    rank,
     weigh_query,
 )
 from orchestration.states import KnowledgeStatus
@@ -58,14 +59,13 @@ def search_pages(project: Project, text: str) -> list[WikiPage]:
 def related_experiences(project_id: int, title: str, text: str) -> list[Experience]:
     """Find what resembles a task, the nearest first. Shape: at most 5."""
     found = _related(_EXPERIENCES, project_id, title, text)
-    return _in_order(Experience.objects.filter(pk__in=found), found)
+    return _fetched(Experience, found)
 
 
 def related_pages(project_id: int, title: str, text: str, *, but: str = "") -> list[WikiPage]:
     """Find the wiki pages that resemble a task; `but` is one that it is given anyway."""
     found = _related(_PAGES, project_id, title, text)
-    rows = WikiPage.objects.defer("body").filter(pk__in=found)
-    return [row for row in _in_order(rows, found) if not but or row.name != but]
+    return [row for row in _fetched(WikiPage, found) if not but or row.name != but]
 
 
 def _live(rows: QuerySet[Found], project: Project) -> QuerySet[Found]:
@@ -80,7 +80,7 @@ def _searched(index: _Index, rows: QuerySet[Found], project: Project, text: str)
     terms = wanted | _pairs_with(index, project.pk, singles)
     # Of several words at least half must be there: one of nine is no answer.
     least = max(1, -(-len(wanted) // 2)) if not singles else 1
-    found = _ranked(index, project.pk, terms, least_terms=least)[:MAX_FOUND]
+    found = _ranked(index, project.pk, terms, least_terms=least, limit=MAX_FOUND)
     return _in_order(rows.filter(pk__in=found), found)
 
 
@@ -88,10 +88,12 @@ def _related(index: _Index, project_id: int, title: str, text: str) -> list[int]
     weights = document_terms(title, text[:TASK_CHARACTERS])
     terms = frozenset(list(weights)[:TASK_TERMS])
     least = min(LEAST_SHARED, len(terms))
-    return _ranked(index, project_id, terms, least_terms=least)[:INJECTED]
+    return _ranked(index, project_id, terms, least_terms=least, limit=INJECTED)
 
 
-def _ranked(index: _Index, project_id: int, terms: Iterable[str], *, least_terms: int) -> list[int]:
+def _ranked(
+    index: _Index, project_id: int, terms: Iterable[str], *, least_terms: int, limit: int
+) -> list[int]:
     wanted = frozenset(terms)
     if not wanted:
         return []
@@ -109,14 +111,24 @@ def _ranked(index: _Index, project_id: int, terms: Iterable[str], *, least_terms
         [project_id],
     )
     query = weigh_query(wanted, dict(counts), total)
-    marks = ", ".join(["%s"] * len(query.used))
-    postings = fetch_values(
-        f"SELECT {column}, term, weight FROM orchestration_knowledgeterm "  # noqa: S608
-        f"WHERE project_id = %s AND {column} IS NOT NULL AND term IN ({marks})",
-        [project_id, *query.used],
-    )
     least = min(least_terms, len(query.used)) if len(wanted) > len(query.used) else least_terms
-    return [pk for pk, _ in rank(query, postings, least_terms=max(1, least))]
+    return _best(index, project_id, query, least=max(1, least), limit=limit)
+
+
+def _best(index: _Index, project_id: int, query: Query, *, least: int, limit: int) -> list[int]:
+    """Let the database add up whole numbers, which are the same everywhere; the newest first."""
+    column, used = index.column, query.used
+    worth = " ".join(["WHEN %s THEN %s"] * len(used))
+    marks = ", ".join(["%s"] * len(used))
+    rows = fetch_values(
+        f"SELECT {column} FROM orchestration_knowledgeterm "  # noqa: S608  # names and marks only
+        f"WHERE project_id = %s AND {column} IS NOT NULL AND term IN ({marks}) "
+        f"GROUP BY {column} HAVING COUNT(*) >= %s "
+        f"ORDER BY SUM((CASE term {worth} END) * ({BASE_WEIGHT} + weight)) DESC, {column} DESC "
+        f"LIMIT %s",
+        [project_id, *used, least, *(one for pair in used.items() for one in pair), limit],
+    )
+    return [pk for (pk,) in rows]
 
 
 def _pairs_with(index: _Index, project_id: int, singles: Iterable[str]) -> frozenset[str]:
@@ -130,6 +142,15 @@ def _pairs_with(index: _Index, project_id: int, singles: Iterable[str]) -> froze
         )
         found.update(term for (term,) in rows)
     return frozenset(found)
+
+
+def _fetched(model: type[Found], ids: Sequence[int]) -> list[Found]:
+    """Read a few rows by id, in the order of the ids."""
+    if not ids:
+        return []
+    marks = ", ".join(["%s"] * len(ids))
+    known = {row.pk: row for row in fetch_rows(model, f"id IN ({marks})", ids)}
+    return [known[pk] for pk in ids if pk in known]
 
 
 def _in_order(rows: QuerySet[Found], ids: Sequence[int]) -> list[Found]:

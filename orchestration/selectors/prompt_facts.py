@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from orchestration.models import (
     Agent,
     Assignment,
     AuditEvent,
+    Blueprint,
     Comment,
     Decision,
     Defect,
@@ -21,6 +23,7 @@ from orchestration.models import (
     Verification,
     WikiPage,
 )
+from orchestration.models.rows import fetch_rows
 from orchestration.rules.prompt_facts import (
     CheckFacts,
     DefectFacts,
@@ -48,6 +51,7 @@ from orchestration.states import (
 )
 
 SHOWN_ROOTS, SHOWN_OUTPUTS, SHOWN_COMMENTS, SHOWN_CHECKS, SHOWN_CHILDREN = 20, 10, 30, 40, 60
+SHOWN_ANSWERS = 10
 SYSTEM = "system"
 READS_CHILDREN = frozenset({Seat.VALIDATOR, Seat.PLANNER})
 ASKED = {
@@ -69,13 +73,13 @@ def read_prompt_facts(
     """
     is_light = seat is Seat.SCORER
     title, text = task.title, task.description
-    spec = _specification(task)
+    origin = _origin(task)
     return PromptFacts(
         seat=seat,
         base_url=base_url,
         assignment_id=str(assignment.pk) if assignment is not None else "",
         project=_project(task, is_light=is_light),
-        task=_task(task, spec),
+        task=_task(task, origin, _specification(task, origin)),
         corrections=_corrections(task, assignment),
         answers=[] if is_light else _answers(task),
         failures=[] if is_light else _failures(task),
@@ -122,9 +126,8 @@ def _project(task: Task, *, is_light: bool) -> ProjectFacts:
     )
 
 
-def _task(task: Task, spec: Said | None) -> TaskFacts:
+def _task(task: Task, origin: _Origin, spec: Said | None) -> TaskFacts:
     policy = task.project.policy
-    blueprint = task.blueprint
     attempts = policy.thresholds.max_retries if task.is_root else policy.thresholds.step_attempts
     complexity = Complexity(task.complexity) if task.complexity else Complexity.LOW
     risk = RiskLevel(task.risk_level) if task.risk_level else RiskLevel.LOW
@@ -135,7 +138,7 @@ def _task(task: Task, spec: Said | None) -> TaskFacts:
         key=str(task),
         title=task.title,
         description=task.description,
-        by=_creator(task),
+        by=origin.by,
         specification=spec,
         spec_id=task.spec_id,
         route=task.route,
@@ -158,7 +161,7 @@ def _task(task: Task, spec: Said | None) -> TaskFacts:
         writes=_texts(task.writes),
         risks=_texts(task.risks),
         resources=_texts(task.resources),
-        suggestions=_texts(blueprint.suggestions) if blueprint is not None else [],
+        suggestions=_texts(origin.suggestions),
     )
 
 
@@ -175,19 +178,30 @@ def _texts(values: Sequence[Any]) -> list[str]:
     return texts
 
 
-def _creator(task: Task) -> str:
-    """Whose words a task's text is: the plan's author for a step, else who handed it in."""
-    if task.blueprint is not None:
-        plan = task.blueprint.plan
-        return f"agent:{plan.agent.name}" if plan.agent is not None else plan.backend
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """Whose words a task's text is, and what the audit advised about its plan."""
+
+    by: str
+    suggestions: Sequence[Any] = ()
+
+
+def _origin(task: Task) -> _Origin:
+    """The plan's author for a step, else who handed the task in."""
+    if task.blueprint_id is not None:
+        rows = Blueprint.objects.filter(pk=task.blueprint_id)
+        suggestions, backend, agent = rows.values_list(
+            "suggestions", "plan__backend", "plan__agent__name"
+        ).get()
+        return _Origin(f"agent:{agent}" if agent else backend, suggestions)
     actors = AuditEvent.objects.filter(task=task).order_by("pk").values_list("actor", flat=True)
-    return actors.first() or SYSTEM
+    return _Origin(actors.first() or SYSTEM)
 
 
-def _specification(task: Task) -> Said | None:
+def _specification(task: Task, origin: _Origin) -> Said | None:
     """The specification a task starts from: its own, else the wiki page named by its `spec_id`."""
     if task.specification:
-        return Said(task.specification, _creator(task) if not task.blueprint_id else SYSTEM)
+        return Said(task.specification, origin.by)
     if not task.spec_id:
         return None
     page = WikiPage.objects.filter(project=task.project_id, name=task.spec_id).first()
@@ -207,19 +221,13 @@ def _corrections(task: Task, assignment: Assignment | None) -> list[Said]:
 
 def _answers(task: Task) -> list[Said]:
     """What Sir decided about this task, oldest first."""
-    rows = (
-        Decision.objects.filter(task=task, status=DecisionStatus.DECIDED.value)
-        .select_related("decided_by")
-        .order_by("-pk")[:10]
-    )
+    rows = Decision.objects.filter(task=task, status=DecisionStatus.DECIDED.value).order_by("-pk")
+    found = rows.values_list(
+        "reason", "verdict", "question", "decided_by__username", "decided_by_policy"
+    )[:SHOWN_ANSWERS]
     return [
-        Said(
-            row.reason or row.verdict,
-            f"human:{row.decided_by.get_username()}" if row.decided_by else row.decided_by_policy,
-            note=row.question,
-            kind=row.verdict,
-        )
-        for row in reversed(rows)
+        Said(reason or verdict, f"human:{by}" if by else policy, note=question, kind=verdict)
+        for reason, verdict, question, by, policy in reversed(found)
     ]
 
 
@@ -242,17 +250,18 @@ def _evidence(value: object) -> str:
 
 def _outputs(task: Task) -> list[OutputFacts]:
     """The newest version of what was handed in for this task, and what came late."""
-    rows = task.outputs.select_related("assignment__agent").order_by("-pk")[:SHOWN_OUTPUTS]
+    where = "task_id = %s ORDER BY id DESC LIMIT %s"
     newest: dict[tuple[str, bool], Output] = {}
-    for row in rows:
+    for row in fetch_rows(Output, where, [task.pk, SHOWN_OUTPUTS]):
         newest.setdefault((row.path or row.title, row.is_orphan), row)
+    authors = _authors([row.assignment_id for row in newest.values()])
     return [
         OutputFacts(
             title=row.title,
             type=row.type,
             version=row.version,
             path=row.path,
-            by=author_of(row),
+            by=authors.get(row.assignment_id, SYSTEM),
             summary=row.summary if row.summary != row.title else "",
             content=row.content,
             claims=_claims(row.assertions),
@@ -263,20 +272,22 @@ def _outputs(task: Task) -> list[OutputFacts]:
     ]
 
 
+def _authors(assignment_ids: Sequence[int | None]) -> dict[int | None, str]:
+    """Whose words the outputs of some assignments are: the agent's, else the backend's."""
+    ids = [pk for pk in assignment_ids if pk is not None]
+    if not ids:
+        return {}
+    rows = Assignment.objects.filter(pk__in=ids).values_list("pk", "agent__name", "backend")
+    return {pk: f"agent:{agent}" if agent else backend for pk, agent, backend in rows}
+
+
 def _claims(assertions: Sequence[object]) -> str:
     return json.dumps(assertions, ensure_ascii=False, indent=1) if assertions else ""
 
 
-def author_of(output: Output) -> str:
-    """Whose words an output is: the agent's, else those of the backend that ran."""
-    held = output.assignment
-    if held is None:
-        return SYSTEM
-    return f"agent:{held.agent.name}" if held.agent is not None else held.backend
-
-
 def _checks(task: Task) -> list[CheckFacts]:
-    rows = Verification.objects.filter(task=task, attempt=task.attempt).order_by("-pk")
+    where = "task_id = %s AND attempt = %s ORDER BY id DESC LIMIT %s"
+    rows = fetch_rows(Verification, where, [task.pk, task.attempt, SHOWN_CHECKS])
     return [
         CheckFacts(
             layer=row.layer,
@@ -285,14 +296,14 @@ def _checks(task: Task) -> list[CheckFacts]:
             findings=[str(one) for one in row.findings],
             tail=row.output_tail,
         )
-        for row in reversed(rows[:SHOWN_CHECKS])
+        for row in reversed(rows)
     ]
 
 
 def _defects(task: Task) -> list[DefectFacts]:
-    rows = Defect.objects.filter(
-        task=task, status__in=[state.value for state in DEFECT_UNFINISHED]
-    ).order_by("pk")[:SHOWN_CHECKS]
+    states = sorted(state.value for state in DEFECT_UNFINISHED)
+    where = f"task_id = %s AND status IN ({', '.join(['%s'] * len(states))}) ORDER BY id LIMIT %s"
+    rows = fetch_rows(Defect, where, [task.pk, *states, SHOWN_CHECKS])
     return [
         DefectFacts(
             severity=row.severity,
@@ -307,7 +318,8 @@ def _defects(task: Task) -> list[DefectFacts]:
 
 
 def _comments(task: Task) -> list[Said]:
-    rows = Comment.objects.filter(task=task).order_by("-pk")[:SHOWN_COMMENTS]
+    where = "task_id = %s ORDER BY id DESC LIMIT %s"
+    rows = fetch_rows(Comment, where, [task.pk, SHOWN_COMMENTS])
     return [
         Said(row.body, comment_author(row.author, row.agent_id), kind=row.comment_type)
         for row in rows

@@ -32,10 +32,11 @@ def asked_of(task: Task, seat: Seat) -> Assignment | None:
 def build_prompt(
     *, task: Task, seat: Seat, assignment: Assignment | None, base_url: str, agent: Agent | None
 ) -> Prompt:
-    """Write a prompt from the database as it stands; nothing is stored."""
-    rows = Task.objects.select_related("project", "blueprint__plan__agent")
-    whole = rows.defer("blueprint__canonical", "blueprint__plan__body").get(pk=task.pk)
-    facts = read_prompt_facts(whole, seat, assignment, base_url=base_url, agent=agent)
+    """Write a prompt from the database as it stands; nothing is stored.
+
+    Shape: `task` comes with its project, as it was just read.
+    """
+    facts = read_prompt_facts(task, seat, assignment, base_url=base_url, agent=agent)
     return write_prompt(facts)
 
 

@@ -26,6 +26,7 @@ import redis as redis_library
 from tests.bench import bare_celery, workloads
 from tests.bench.bare_celery import bare_workers
 from tests.bench.installation import Installation, embedded, quantile, scaled_out
+from tests.bench.prompts import prompt_latencies
 from tests.services_up import RedisServer
 
 REPEATS = 3
@@ -62,6 +63,8 @@ def measure_embedded(folder: Path, wanted: set[str]) -> list[Row]:
             rows.append(("W4 embedded, verdict to next step", words(late), "p50 ≤ 10, p95 ≤ 25"))
         if "W6" in wanted:
             rows += hint_rows(place)
+        if "prompt" in wanted:
+            rows.append(prompt_row("embedded", place))
         if "memory" in wanted:
             before = place.resident_megabytes()
             large = workloads.run_plan(place, 100, 100)
@@ -70,6 +73,12 @@ def measure_embedded(folder: Path, wanted: set[str]) -> list[Row]:
             rows.append(("memory idle", f"{idle:.0f} MB", "≤ 180"))
             rows.append(("memory more after 10,000 steps", f"{grown:.0f} MB", "≤ 60"))
     return rows
+
+
+def prompt_row(name: str, place: Installation) -> Row:
+    """The bootstrap prompt on one installation."""
+    work = f"prompt {name}, 50 predecessors, 1,000 experiences"
+    return work, words(prompt_latencies(place)), "p95 < 50"
 
 
 def hint_rows(place: Installation) -> list[Row]:
@@ -98,6 +107,8 @@ def measure_scaled_out(folder: Path, wanted: set[str]) -> list[Row]:
         if "W4" in wanted:
             late = [one for _ in range(REPEATS) for one in workloads.decision_latencies(place)]
             rows.append(("W4 PostgreSQL + Redis", words(late), "p50 ≤ 20, p95 ≤ 40"))
+        if "prompt" in wanted:
+            rows.append(prompt_row("PostgreSQL", place))
     if {"W1", "W3"} & wanted:
         rows += bare_rows(wanted)
     return rows
@@ -154,15 +165,15 @@ def report(rows: Sequence[Row]) -> str:
 
 def main(arguments: Sequence[str]) -> int:
     """Run what is asked for; all of it writes the page."""
-    everything = {"S0", "W1", "W2", "W3", "W4", "W6", "memory"}
+    everything = {"S0", "W1", "W2", "W3", "W4", "W6", "prompt", "memory"}
     wanted = set(arguments) or everything
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="countersign-bench-") as folder:
         if "S0" in wanted:
             rows += prefilter_rows()
-        if wanted & {"W1", "W2", "W3", "W4", "W6", "memory"}:
+        if wanted & {"W1", "W2", "W3", "W4", "W6", "prompt", "memory"}:
             rows += measure_embedded(Path(folder), wanted)
-        if wanted & {"W1", "W2", "W3", "W4"}:
+        if wanted & {"W1", "W2", "W3", "W4", "prompt"}:
             rows += measure_scaled_out(Path(folder), wanted)
     page = report(rows)
     sys.stdout.write(page)

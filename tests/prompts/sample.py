@@ -44,8 +44,8 @@ TEXTS: dict[str, dict[str, str]] = {
         "summary": "Move the payments to the new provider",
         "first": "Read the provider's interface and list the calls that we need",
         "second": "Write the client for the new payment provider with retries",
-        "handoff": "Chose the batch call: one request a night. Timeouts are 30 s. Watch the sandbox "
-        "keys, they end on Friday.",
+        "handoff": "Chose the batch call: one request a night. Timeouts are 30 s. Watch the keys "
+        "of the sandbox, they end on Friday.",
         "output": "Seven calls are needed; two of them have no idempotency key.",
         "observation": "The sandbox answers 200 with an error in the body.",
         "experience": "Retries of payment calls need an idempotency key, or the client pays twice.",

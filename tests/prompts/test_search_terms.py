@@ -7,9 +7,9 @@ import pytest
 from orchestration.rules.search_terms import (
     MAX_TERM,
     MAX_TERMS,
+    QUERY_TERMS,
     document_terms,
     query_of,
-    rank,
     stem,
     terms_of,
     weigh_query,
@@ -56,14 +56,16 @@ def test_title_counts_three_times() -> None:
     assert document_terms("lease", "lease lock") == {"leas": 4, "lock": 1}
 
 
-def test_rare_terms_weigh_more_and_the_newest_wins_a_tie() -> None:
-    query = weigh_query(query_of("payment lease"), {"payment": 90, "leas": 2}, 100)
+def test_rare_terms_weigh_more_and_what_nothing_holds_is_left_out() -> None:
+    query = weigh_query(query_of("payment lease tea"), {"payment": 90, "leas": 2, "tea": 0}, 100)
     assert query.used["leas"] > query.used["payment"]
-    ranked = rank(query, [(1, "payment", 1), (2, "leas", 1), (3, "leas", 1)])
-    assert [pk for pk, _ in ranked] == [3, 2, 1]
+    assert "tea" not in query.used
 
 
-def test_what_holds_too_few_of_the_words_is_no_answer() -> None:
-    query = weigh_query(query_of("payment lease"), {"payment": 1, "leas": 1}, 10)
-    ranked = rank(query, [(1, "payment", 1), (2, "leas", 1), (2, "payment", 1)], least_terms=2)
-    assert [pk for pk, _ in ranked] == [2]
+def test_what_most_documents_hold_is_asked_for_only_where_there_is_little_else() -> None:
+    words = [f"word{n}" for n in range(20)]
+    rare = dict.fromkeys(words, 3)
+    query = weigh_query(frozenset([*words, "common"]), {**rare, "common": 900}, 1_000)
+    assert set(query.used) == set(sorted(words)[:QUERY_TERMS])
+    alone = weigh_query(frozenset(["common"]), {"common": 900}, 1_000)
+    assert set(alone.used) == {"common"}
