@@ -5,6 +5,7 @@ Source: UI.md section 5.5.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -178,6 +179,38 @@ def _assignment(row: Assignment, project: Project) -> AssignmentLine:
         time=time,
         cost=money(float(cost)) if isinstance(cost, int | float) else _no_cost(row),
         is_cost_known=is_known,
+        url=address("assignment", project.slug, row.pk),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PromptLine:
+    """A prompt as it was sent. Units: characters."""
+
+    id: int
+    step_key: str
+    seat: str
+    agent: str
+    characters: int
+    digest: str
+    language: str
+    text: str
+    url: str
+
+
+def prompt_line(row: Assignment | None, project: Project) -> PromptLine | None:
+    """The prompt that was sent for an assignment; None where none was."""
+    if row is None:
+        return None
+    return PromptLine(
+        id=row.pk,
+        step_key=row.task.step_key,
+        seat=seat_word(row.seat),
+        agent=_agent_of(row),
+        characters=len(row.prompt),
+        digest=hashlib.sha256(row.prompt.encode()).hexdigest(),
+        language=project.language,
+        text=row.prompt,
         url=address("assignment", project.slug, row.pk),
     )
 

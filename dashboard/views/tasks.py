@@ -57,6 +57,7 @@ from dashboard.work_lines import (
     assignment_lines,
     call_lines,
     comment_views,
+    prompt_line,
     setting_lines,
     waiting_facts,
 )
@@ -76,6 +77,7 @@ from orchestration.selectors.task_page import (
     list_defects,
     list_outputs,
     list_revisions,
+    newest_prompt,
     open_decisions_of,
     read_assessments,
     waiting_for_agent,
@@ -242,6 +244,7 @@ def _assignments(request: DashboardRequest, project: Project, found: Task) -> di
         "assignments": assignment_lines(rows, project),
         "assignment_total": total,
         "cost": cost_words(cost_of(assignments_of(found))),
+        "sent": prompt_line(newest_prompt(found), project),
     }
 
 

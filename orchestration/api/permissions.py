@@ -3,9 +3,10 @@
 | caller | may |
 |---|---|
 | agent, any scope | read its projects |
+| agent with more than `observe` | comment, write experiences and wiki pages |
 | agent with `execute` | claim, work on and hand in tasks; seats executor, fixer |
 | agent with `plan` | deviations; seats planner, scorer |
-| agent with `review` | seats auditor, qa, cross_verifier, validator |
+| agent with `review` | seats auditor, qa, cross_verifier, validator; review what is known |
 | agent with `orchestrate` | messages, tasks, imports |
 | `viewer` | read everything, verify the audit trail |
 | `sir` | all that people do; decide with a session or a token made for deciding |

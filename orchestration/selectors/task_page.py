@@ -169,6 +169,12 @@ def list_assignments(task: Task) -> tuple[list[Assignment], int]:
     return list(shown), rows.count()
 
 
+def newest_prompt(task: Task) -> Assignment | None:
+    """The assignment of a task or its steps that a prompt was sent for last."""
+    rows = assignments_of(task).exclude(prompt="").select_related("task", "agent")
+    return rows.defer("input", "result").order_by("-leased_at", "-pk").first()
+
+
 def waiting_for_agent(task: Task) -> list[Assignment]:
     """The queued assignments of a task and its steps that only an agent can fill."""
     rows = assignments_of(task).filter(

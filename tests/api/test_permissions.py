@@ -30,6 +30,14 @@ WRITES: Mapping[str, tuple[str, str, frozenset[str]]] = {
         "POST", f"{T}/comments", frozenset({"sir", "execute", "plan", "review", "orchestrate"}),
     ),
     "deviation": ("POST", f"{T}/deviations", frozenset({"sir", "plan"})),
+    "experience": (
+        "POST", "/api/projects/demo/experiences",
+        frozenset({"sir", "execute", "plan", "review", "orchestrate"}),
+    ),
+    "wiki page": (
+        "POST", "/api/projects/demo/wiki",
+        frozenset({"sir", "execute", "plan", "review", "orchestrate"}),
+    ),
     "cancel": ("POST", f"{T}/cancel", frozenset({"sir"})),
     "replan": ("POST", f"{T}/replan", frozenset({"sir"})),
     "verify": ("POST", "/api/projects/demo/audit/verify", frozenset({"sir", "viewer"})),
@@ -47,6 +55,9 @@ READS = (
     "/api/projects/demo/events",
     "/api/projects/demo/audit",
     "/api/projects/demo/artifacts",
+    "/api/projects/demo/experiences",
+    "/api/projects/demo/wiki",
+    f"{T}/bootstrap",
 )
 
 
