@@ -154,7 +154,7 @@ def _task(task: Task, origin: _Origin, spec: Said | None) -> TaskFacts:
         facts=_texts(task.facts),
         constraints=_texts(task.constraints),
         scope=_texts(task.scope),
-        expected=[" ".join(str(value) for value in one.values() if value) for one in expected],
+        expected=[_artifact(one) for one in expected],
         expected_kinds=[str(one.get("type", "")) for one in expected],
         verify=_texts(task.verify),
         run=_texts(task.run),
@@ -163,6 +163,16 @@ def _task(task: Task, origin: _Origin, spec: Said | None) -> TaskFacts:
         resources=_texts(task.resources),
         suggestions=_texts(origin.suggestions),
     )
+
+
+def _artifact(one: Mapping[str, Any]) -> str:
+    name, kind = one.get("path") or one.get("name") or "", one.get("type")
+    return f"{name} ({kind})" if kind else str(name)
+
+
+def _json(value: object) -> str:
+    """Write JSON as a person reads it; keys in one order, since PostgreSQL keeps none."""
+    return json.dumps(value, ensure_ascii=False, indent=1, sort_keys=True)
 
 
 def _texts(values: Sequence[Any]) -> list[str]:
@@ -245,7 +255,7 @@ def _failures(task: Task) -> list[Said]:
 
 
 def _evidence(value: object) -> str:
-    return f"\n{json.dumps(value, ensure_ascii=False, indent=1, sort_keys=True)}" if value else ""
+    return f"\n{_json(value)}" if value else ""
 
 
 def _outputs(task: Task) -> list[OutputFacts]:
@@ -282,7 +292,7 @@ def _authors(assignment_ids: Sequence[int | None]) -> dict[int | None, str]:
 
 
 def _claims(assertions: Sequence[object]) -> str:
-    return json.dumps(assertions, ensure_ascii=False, indent=1) if assertions else ""
+    return _json(assertions) if assertions else ""
 
 
 def _checks(task: Task) -> list[CheckFacts]:
@@ -338,7 +348,7 @@ def _plan(assignment: Assignment | None) -> Said | None:
     if plan is None:
         return None
     by = f"agent:{plan.agent.name}" if plan.agent is not None else plan.backend
-    return Said(json.dumps(plan.body, ensure_ascii=False, indent=1), by)
+    return Said(_json(plan.body), by)
 
 
 def _asked(assignment: Assignment | None, seat: Seat) -> str:
@@ -346,7 +356,7 @@ def _asked(assignment: Assignment | None, seat: Seat) -> str:
     if assignment is None:
         return ""
     asked = {key: assignment.input[key] for key in ASKED.get(seat, ()) if assignment.input.get(key)}
-    return json.dumps(asked, ensure_ascii=False, indent=1) if asked else ""
+    return _json(asked) if asked else ""
 
 
 def _experiences(task: Task, title: str, text: str) -> list[Knowledge]:
