@@ -14,11 +14,11 @@ from rest_framework.response import Response
 from orchestration.access import access_experience, access_page, access_task
 from orchestration.api.base import ApiView
 from orchestration.api.bodies import Body, LongText, Name, Reason, RowName, Version
-from orchestration.api.idempotency import idempotent
+from orchestration.api.operations import keyed_post
 from orchestration.api.pagination import PAGE_PARAMETERS, paged, read_page_size
 from orchestration.api.permissions import require_commenter, require_sir_or_scope
 from orchestration.api.projects import etag
-from orchestration.api.schema import IF_MATCH, KEYED, problems
+from orchestration.api.schema import IF_MATCH, problems
 from orchestration.api.shapes.base import Shape
 from orchestration.api.shapes.knowledge import (
     ExperiencePage,
@@ -44,7 +44,7 @@ from orchestration.states import KnowledgeStatus
 READ = problems(401, 404, 422)
 WRITE = problems(400, 401, 403, 404, 409, 412, 422)
 Title = Annotated[StrictStr, Field(min_length=1, max_length=300, pattern=r"\S")]
-PageName = Annotated[StrictStr, Field(pattern=r"\A[\w.@-]{1,200}\z")]
+PageName = Annotated[StrictStr, Field(pattern=r"^[\w.@-]{1,200}$")]
 SEARCH = [
     OpenApiParameter("q", str, description="Words in Chinese or English; the best come first."),
     OpenApiParameter(
@@ -166,14 +166,9 @@ class ExperiencesView(KnowledgeView):
         rows = Experience.objects.filter(project=project)
         return self.listed(request, rows, ExperienceShape, found)
 
-    @extend_schema(
-        operation_id="write_experience",
-        tags=["knowledge"],
-        parameters=KEYED,
-        request=ExperienceBody,
-        responses={201: ExperienceShape, **WRITE},
+    @keyed_post(
+        "write_experience", "knowledge", body=ExperienceBody, answer=ExperienceShape, status=201
     )
-    @idempotent
     def post(self, request: Request, pid: str) -> Response:
         """Write down an experience. An agent's is unreviewed until somebody accepts it."""
         project = self.project(pid)
@@ -207,14 +202,13 @@ class ExperienceView(KnowledgeView):
 class ExperienceReviewView(KnowledgeView):
     """Review an experience."""
 
-    @extend_schema(
-        operation_id="review_experience",
-        tags=["knowledge"],
-        parameters=[*KEYED, *IF_MATCH],
-        request=ReviewBody,
-        responses={200: ExperienceShape, **WRITE},
+    @keyed_post(
+        "review_experience",
+        "knowledge",
+        body=ReviewBody,
+        answer=ExperienceShape,
+        parameters=IF_MATCH,
     )
-    @idempotent
     def post(self, request: Request, pid: str, experience: str) -> Response:
         """Accept or reject it: Sir, or a reviewer who did not write it."""
         row = access_experience(self.project(pid), experience)
@@ -247,14 +241,7 @@ class WikiView(KnowledgeView):
         rows = WikiPage.objects.filter(project=project)
         return self.listed(request, rows, WikiPageShape, found)
 
-    @extend_schema(
-        operation_id="create_wiki_page",
-        tags=["knowledge"],
-        parameters=KEYED,
-        request=PageBody,
-        responses={201: WikiPageShape, **WRITE},
-    )
-    @idempotent
+    @keyed_post("create_wiki_page", "knowledge", body=PageBody, answer=WikiPageShape, status=201)
     def post(self, request: Request, pid: str) -> Response:
         """Write a new page. An agent's is unreviewed until somebody accepts it."""
         project = self.project(pid)
@@ -317,14 +304,9 @@ class VersionsView(KnowledgeView):
 class PageReviewView(KnowledgeView):
     """Review a wiki page."""
 
-    @extend_schema(
-        operation_id="review_wiki_page",
-        tags=["knowledge"],
-        parameters=[*KEYED, *IF_MATCH],
-        request=ReviewBody,
-        responses={200: WikiPageShape, **WRITE},
+    @keyed_post(
+        "review_wiki_page", "knowledge", body=ReviewBody, answer=WikiPageShape, parameters=IF_MATCH
     )
-    @idempotent
     def post(self, request: Request, pid: str, page: str) -> Response:
         """Accept or reject its newest version: Sir, or a reviewer who did not write it."""
         row = access_page(self.project(pid), page)

@@ -149,7 +149,8 @@ def test_without_a_token_every_endpoint_is_401(project: Project) -> None:
     for path, item in openapi_document()["paths"].items():
         filled = path.replace("{pid}", "demo").replace("{task}", "1")
         filled = filled.replace("{assignment}", "1").replace("{decision}", "1")
-        filled = filled.replace("{artifact}", "1")
+        filled = filled.replace("{artifact}", "1").replace("{experience}", "1")
+        filled = filled.replace("{page}", "1")
         for method in item:
             answer = anybody.generic(method.upper(), filled, "{}", "application/json")
             problem(answer, 401, "not_authenticated")

@@ -106,7 +106,9 @@ def test_unknown_field_is_422_and_named(
 @named(list(EVERY))
 def test_last_slash_is_optional(endpoint: Endpoint) -> None:
     path = endpoint.filled(
-        dict.fromkeys(("pid", "task", "assignment", "artifact", "decision", "name"), "1")
+        dict.fromkeys(
+            ("pid", "task", "assignment", "artifact", "decision", "name", "experience", "page"), "1"
+        )
     )
     bare = path.rstrip("/")
     assert resolve(bare).url_name == resolve(f"{bare}/").url_name == endpoint.name

@@ -12,6 +12,8 @@ from typing import Any
 
 from orchestration.api import urls
 from orchestration.models import Agent, Project
+from orchestration.services.knowledge import PageText, write_experience, write_page
+from orchestration.services.work import SYSTEM
 from tests.api.callers import Caller
 from tests.factories import (
     agent_step,
@@ -69,6 +71,17 @@ AGENTS_TOO = frozenset(
         ("api-shared-versions", "get"),
         ("api-mail", "get"),
         ("api-mail", "post"),
+        ("api-task-bootstrap", "get"),
+        ("api-experiences", "get"),
+        ("api-experiences", "post"),
+        ("api-experience", "get"),
+        ("api-experience-review", "post"),
+        ("api-wiki", "get"),
+        ("api-wiki", "post"),
+        ("api-wiki-page", "get"),
+        ("api-wiki-page", "put"),
+        ("api-wiki-versions", "get"),
+        ("api-wiki-review", "post"),
         ("api-events", "get"),
         ("api-audit", "get"),
         ("api-artifacts", "get"),
@@ -141,12 +154,17 @@ def rows_of(project: Project, holder: Agent) -> dict[str, str]:
     set_status(held, holder, "working")
     decision = project.decisions.get()
     write(held, holder, "one", None, name="design")
+    experience = write_experience(project=project, title="Tea", body="Serve it", actor=SYSTEM)
+    text = PageText("Serve the tea")
+    page = write_page(project=project, name="tea", text=text, actor=SYSTEM)
     return {
         "pid": project.slug,
         "task": str(held.pk),
         "assignment": str(lease.pk),
         "artifact": str(project.artifacts.get().pk),
         "decision": str(decision.pk),
+        "experience": str(experience.pk),
+        "page": page.name,
         "lease_token": lease.lease_token,
         "digest": decision.digest,
         "name": "design",

@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("orchestration", "0004_agents_work_index"),
+        ("orchestration", "0005_mail_and_mesh"),
     ]
 
     operations = [
