@@ -189,10 +189,10 @@ class _Parts:
     def mail(self) -> list[str]:
         """How much mail waits for the reader, and from whom."""
         mailbox, words = self.facts.mailbox, self.words
-        if not mailbox.unread:
+        if not mailbox.waiting:
             return []
         where = f"{self.facts.base_url}/api/mail/"
-        parts = [words["mail"].format(count=mailbox.unread, where=where)]
+        parts = [words["mail"].format(count=mailbox.waiting, where=where)]
         for one in mailbox.newest:
             label = words["mail_item"].format(kind=one.kind, by=one.by)
             parts.append(quoted(one.text, label=label, limit=COMMENT, cut=self.cut))

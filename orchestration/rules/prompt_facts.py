@@ -141,9 +141,9 @@ class Knowledge:
 
 @dataclass(frozen=True, slots=True)
 class Mailbox:
-    """Mail that the reader of the prompt has not read. Shape: the newest few, and the count."""
+    """Mail to the reader about the task or unanswered. Shape: the newest few, and the count."""
 
-    unread: int
+    waiting: int
     newest: Sequence[Said]
 
 

@@ -154,6 +154,7 @@ class _Writer:
             self.language,
             facts.seat.value,
             base=facts.base_url,
+            slug=project.slug,
             project=self.project_url,
             task=self.task_url,
             assignment=f"{facts.base_url}/api/assignments/{name}",
@@ -188,9 +189,15 @@ class _Writer:
         """Whether the reader's understanding is asked for before it starts."""
         level = Complexity(self.facts.task.complexity or Complexity.LOW)
         if not COLLABORATION[level].handshake:
-            return filled(self.language, "handshake_optional")
-        word = self.words[f"complexity_{level.value}"]
-        return filled(self.language, "handshake_required", complexity=word)
+            return filled(self.language, "handshake_optional", base=self.facts.base_url)
+        return filled(
+            self.language,
+            "handshake_required",
+            complexity=self.words[f"complexity_{level.value}"],
+            base=self.facts.base_url,
+            slug=self.facts.project.slug,
+            key=self.facts.task.key,
+        )
 
     def project(self) -> list[str]:
         """L2b: what the project is, where it works, and where its list stands."""

@@ -15,8 +15,6 @@ from orchestration.models import (
     Assignment,
     AuditEvent,
     Blueprint,
-    Comment,
-    Decision,
     Defect,
     Output,
     Task,
@@ -37,12 +35,21 @@ from orchestration.rules.prompt_facts import (
 )
 from orchestration.rules.scoring import verification_layers
 from orchestration.selectors.knowledge import related_experiences, related_pages
-from orchestration.selectors.predecessors import comment_author, read_predecessors
+from orchestration.selectors.predecessors import read_predecessors
+from orchestration.selectors.prompt_said import (
+    SYSTEM,
+    evidence_text,
+    json_text,
+    read_answers,
+    read_comments,
+    read_corrections,
+    read_failures,
+    read_mailbox,
+)
 from orchestration.states import (
     DEFECT_UNFINISHED,
     MASTER_VIEW,
     Complexity,
-    DecisionStatus,
     KnowledgeStatus,
     RiskLevel,
     Seat,
@@ -50,9 +57,7 @@ from orchestration.states import (
     TaskStatus,
 )
 
-SHOWN_ROOTS, SHOWN_OUTPUTS, SHOWN_COMMENTS, SHOWN_CHECKS, SHOWN_CHILDREN = 20, 10, 30, 40, 60
-SHOWN_ANSWERS = 10
-SYSTEM = "system"
+SHOWN_ROOTS, SHOWN_OUTPUTS, SHOWN_CHECKS, SHOWN_CHILDREN = 20, 10, 40, 60
 READS_CHILDREN = frozenset({Seat.VALIDATOR, Seat.PLANNER})
 ASKED = {
     Seat.PLANNER: (
@@ -80,20 +85,20 @@ def read_prompt_facts(
         assignment_id=str(assignment.pk) if assignment is not None else "",
         project=_project(task, is_light=is_light),
         task=_task(task, origin, _specification(task, origin)),
-        corrections=_corrections(task, assignment),
-        answers=[] if is_light else _answers(task),
-        failures=[] if is_light else _failures(task),
+        corrections=read_corrections(task),
+        answers=[] if is_light else read_answers(task),
+        failures=[] if is_light else read_failures(task),
         outputs=[] if is_light else _outputs(task),
         checks=[] if is_light else _checks(task),
         defects=[] if is_light else _defects(task),
-        comments=[] if is_light else _comments(task),
+        comments=[] if is_light else read_comments(task),
         children=_children(task) if seat in READS_CHILDREN else [],
         plan=_plan(assignment) if seat is Seat.AUDITOR else None,
         asked=_asked(assignment, seat),
         predecessors=[] if is_light else read_predecessors(task),
         experiences=[] if is_light else _experiences(task, title, text),
         pages=[] if is_light else _pages(task, title, text, but=task.spec_id),
-        mailbox=Mailbox(0, []) if is_light else read_mailbox(agent),
+        mailbox=Mailbox(0, []) if is_light else read_mailbox(agent, task),
     )
 
 
@@ -170,11 +175,6 @@ def _artifact(one: Mapping[str, Any]) -> str:
     return f"{name} ({kind})" if kind else str(name)
 
 
-def _json(value: object) -> str:
-    """Write JSON as a person reads it; keys in one order, since PostgreSQL keeps none."""
-    return json.dumps(value, ensure_ascii=False, indent=1, sort_keys=True)
-
-
 def _texts(values: Sequence[Any]) -> list[str]:
     """Write stored values in one line each: commands as they are typed, the rest as JSON."""
     texts = []
@@ -220,44 +220,6 @@ def _specification(task: Task, origin: _Origin) -> Said | None:
     return Said(page.body, page.author, note=f"{page.name} v{page.version}")
 
 
-def _corrections(task: Task, assignment: Assignment | None) -> list[Said]:
-    """Corrections of the reader's understanding, as the assignment keeps them."""
-    given = assignment.input.get("corrections") if assignment is not None else None
-    if not isinstance(given, Sequence) or isinstance(given, str):
-        return []
-    by = str(assignment.input.get("corrected_by") or SYSTEM) if assignment is not None else SYSTEM
-    return [Said(str(one), by) for one in given]
-
-
-def _answers(task: Task) -> list[Said]:
-    """What Sir decided about this task, oldest first."""
-    rows = Decision.objects.filter(task=task, status=DecisionStatus.DECIDED.value).order_by("-pk")
-    found = rows.values_list(
-        "reason", "verdict", "question", "decided_by__username", "decided_by_policy"
-    )[:SHOWN_ANSWERS]
-    return [
-        Said(reason or verdict, f"human:{by}" if by else policy, note=question, kind=verdict)
-        for reason, verdict, question, by, policy in reversed(found)
-    ]
-
-
-def _failures(task: Task) -> list[Said]:
-    return [
-        Said(
-            str(one.get("root_cause", "")) + _evidence(one.get("evidence")),
-            SYSTEM,
-            note=str(one.get("attempt", "")),
-            kind=str(one.get("class", "")),
-        )
-        for one in task.failure_context
-        if isinstance(one, Mapping)
-    ]
-
-
-def _evidence(value: object) -> str:
-    return f"\n{_json(value)}" if value else ""
-
-
 def _outputs(task: Task) -> list[OutputFacts]:
     """The newest version of what was handed in for this task, and what came late."""
     where = "task_id = %s ORDER BY id DESC LIMIT %s"
@@ -292,7 +254,7 @@ def _authors(assignment_ids: Sequence[int | None]) -> dict[int | None, str]:
 
 
 def _claims(assertions: Sequence[object]) -> str:
-    return _json(assertions) if assertions else ""
+    return json_text(assertions) if assertions else ""
 
 
 def _checks(task: Task) -> list[CheckFacts]:
@@ -321,17 +283,8 @@ def _defects(task: Task) -> list[DefectFacts]:
             status=row.status,
             title=row.title,
             by=row.raised_by,
-            text=row.description + _evidence(row.evidence) + _evidence(row.proposed_fix),
+            text=row.description + evidence_text(row.evidence) + evidence_text(row.proposed_fix),
         )
-        for row in rows
-    ]
-
-
-def _comments(task: Task) -> list[Said]:
-    where = "task_id = %s ORDER BY id DESC LIMIT %s"
-    rows = fetch_rows(Comment, where, [task.pk, SHOWN_COMMENTS])
-    return [
-        Said(row.body, comment_author(row.author, row.agent_id), kind=row.comment_type)
         for row in rows
     ]
 
@@ -348,7 +301,7 @@ def _plan(assignment: Assignment | None) -> Said | None:
     if plan is None:
         return None
     by = f"agent:{plan.agent.name}" if plan.agent is not None else plan.backend
-    return Said(_json(plan.body), by)
+    return Said(json_text(plan.body), by)
 
 
 def _asked(assignment: Assignment | None, seat: Seat) -> str:
@@ -356,7 +309,7 @@ def _asked(assignment: Assignment | None, seat: Seat) -> str:
     if assignment is None:
         return ""
     asked = {key: assignment.input[key] for key in ASKED.get(seat, ()) if assignment.input.get(key)}
-    return _json(asked) if asked else ""
+    return json_text(asked) if asked else ""
 
 
 def _experiences(task: Task, title: str, text: str) -> list[Knowledge]:
@@ -385,8 +338,3 @@ def _pages(task: Task, title: str, text: str, *, but: str) -> list[Knowledge]:
         )
         for row in related_pages(task.project_id, title, text, but=but)
     ]
-
-
-def read_mailbox(agent: Agent | None) -> Mailbox:
-    """Read how much mail waits for whoever reads the prompt."""
-    return Mailbox(0, [])
