@@ -21,7 +21,7 @@ from orchestration.models import (
     WikiPage,
     WikiVersion,
 )
-from orchestration.models.rows import insert_states
+from orchestration.models.inserts import insert_states
 from orchestration.rules.search_terms import document_terms
 from orchestration.services.work import Actor, Work, locked, unit_of_work
 from orchestration.states import ExperienceKind, KnowledgeStatus
