@@ -11,14 +11,16 @@ import pytest
 from django.db import connections
 
 from orchestration.errors import CountersignError
-from orchestration.models import Agent, Assignment, Decision, Project, Task
+from orchestration.models import Agent, Assignment, Decision, Handshake, Project, Task
 from orchestration.services.agent_claims import Wish, claim_for_agent
 from orchestration.services.audit import floor, seal_events, verify_chain
+from orchestration.services.handshake_gate import needs_handshake
 from orchestration.services.projects import pause_project, resume_project
 from orchestration.services.sweeping import sweep
 from orchestration.services.tasks import cancel_task
 from orchestration.states import (
     ASSIGNMENT_LIVE,
+    HANDSHAKE_OPEN,
     TASK_HOLDS_SLOT,
     TASK_TERMINAL,
     AssignmentStatus,
@@ -31,6 +33,7 @@ from tests.effects import append
 from tests.factories import (
     actor_of,
     agent_step,
+    confirm_intent,
     decide,
     drive,
     hand_in,
@@ -62,6 +65,17 @@ def task_at_work(agent: Agent) -> Task | None:
     return Task.objects.filter(assignments__in=held, status__in=HELD).first()
 
 
+def say_what_is_understood(task: Task, agent: Agent, questions: list[str]) -> None:
+    """Put up the intent of a claimed task that needs one; what waits or was confirmed stands."""
+    leased = Assignment.objects.filter(agent=agent, task=task, status=AssignmentStatus.LEASED.value)
+    held = leased.first()
+    if held is None or task.status != TaskStatus.CLAIMED:
+        return
+    said = Handshake.objects.filter(assignment=held, token=held.token).exists()
+    if needs_handshake(task, held) and not said:
+        confirm_intent(task, agent, questions=questions)
+
+
 def act_as_agent(agent: Agent, chance: random.Random) -> None:
     """Claim what is there, hand in, and report something about it."""
     held = claim_for_agent(agent=agent, wish=EXECUTOR, actor=actor_of(agent))
@@ -69,6 +83,7 @@ def act_as_agent(agent: Agent, chance: random.Random) -> None:
     if mine is None:
         return
     status = chance.choice(REPORTS)
+    say_what_is_understood(mine, agent, ["Which?"] if chance.random() < 0.4 else [])
     set_status(mine, agent, "working")
     hand_in(mine, agent, f"the work of {agent.name}")
     set_status(mine, agent, status, **({} if status == "review" else {"detail": "so it is"}))
@@ -145,7 +160,10 @@ def let_all_end(project: Project) -> None:
         for decision in Decision.objects.filter(status=DecisionStatus.OPEN.value):
             verdict = next(one["verdict"] for one in decision.options if not one["destructive"])
             decide(decision, verdict, reason="go on", user=sir)
-        for held in Assignment.objects.filter(status="leased", agent__isnull=False):
+        # An intent that had to wait for another question of its task is asked by the next sweep.
+        asking = [state.value for state in HANDSHAKE_OPEN]
+        leases = Assignment.objects.filter(status="leased", agent__isnull=False)
+        for held in leases.exclude(handshakes__status__in=asking):
             finish(held.task, held.agent or agent)
         while claim_for_agent(agent=agent, wish=EXECUTOR, actor=actor_of(agent)) is not None:
             finish(task_at_work(agent), agent)
@@ -158,6 +176,7 @@ def let_all_end(project: Project) -> None:
 def finish(task: Task | None, agent: Agent) -> None:
     """Hand in and report a task."""
     assert task is not None
+    say_what_is_understood(task, agent, [])
     set_status(task, agent, "working")
     hand_in(task, agent, f"the work of {agent.name}")
     set_status(task, agent, "review")
