@@ -53,8 +53,10 @@ def _navigation(request: HttpRequest) -> Navigation | None:
 
 
 def _section(page: str) -> str:
-    """The navigation entry of a page; the pages of the inbox share one."""
-    return "inbox" if page.startswith(("inbox", "decision", "bulk")) else page
+    """The navigation entry of a page; the pages of the inbox share one, and those of the agents."""
+    if page.startswith(("inbox", "decision", "bulk")):
+        return "inbox"
+    return "agents" if page == "agent" else page
 
 
 def _link(project: Project, active_slug: str) -> ProjectLink:

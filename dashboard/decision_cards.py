@@ -32,6 +32,7 @@ from dashboard.inbox_rows import closing_words, kind_words, round_words, row_tit
 from dashboard.mesh_lines import FieldLine, RoundLine, intent_lines, round_lines
 from dashboard.places import address, decision_place, decision_url, task_key
 from dashboard.presenters import decision_label, severity_label
+from dashboard.reviewed import Reviewed, budget_fields, reviewed_of
 from dashboard.shapes import ClosedCard, Dock, DockField, Round
 from dashboard.verdicts import KINDS
 from dashboard.vocabulary import Label
@@ -80,6 +81,7 @@ class Card:
     attempts: Sequence[Mapping[str, Any]] = ()
     intent: Sequence[FieldLine] = ()
     talk: Sequence[RoundLine] = ()
+    reviewed: Reviewed | None = None
     waits: list[Fact] = field(default_factory=list)
     about: list[Fact] = field(default_factory=list)
     impact: Impact | None = None
@@ -105,8 +107,6 @@ def make_card(decision: Decision, *, blocks: int, is_page: bool) -> Card:
     kind = DecisionKind(decision.kind)
     severity = content.get("severity")
     defect = decision.defect
-    place = step_word(decision)
-    source = defect.source_key if defect is not None else ""
     card = Card(
         decision=decision,
         title=row_title(decision),
@@ -120,18 +120,19 @@ def make_card(decision: Decision, *, blocks: int, is_page: bool) -> Card:
         description=_description(decision),
         evidence=evidence_view(
             content.get("evidence") or {},
-            place=place,
-            source_key=source,
+            place=step_word(decision),
+            source_key=defect.source_key if defect is not None else "",
             tail_lines=EVIDENCE_LINES if is_page else PANE_LINES,
         ),
         fix=fix_view(content.get("fix")),
         commands=[_command(one) for one in content.get("commands", ()) if isinstance(one, dict)],
-        findings=[str(one) for one in content.get("findings", ())],
+        findings=_findings(decision),
         matches=list(dict.fromkeys(str(one.get("text", "")) for one in content.get("matches", ()))),
         steps=_plan_steps(content),
         attempts=_attempts(decision),
         intent=intent_lines(content),
         talk=round_lines(content) if content.get("reason") == "negotiation" else (),
+        reviewed=reviewed_of(decision),
     )
     if is_page:
         card.impact = impact_of_decision(decision) if card.is_open else None
@@ -163,6 +164,7 @@ QUESTIONS = {
     (K.HIGH_NOTICE, True): _("A High defect is being fixed by rule. Nothing waits for you."),
     (K.MAX_RETRIES, False): _("No attempt passed. What now?"),
     (K.FINAL_REVIEW, False): _("Is the result what you wanted?"),
+    (K.BUDGET_EXCEEDED, False): _("This work used more than it may. Raise its limit?"),
 }
 
 
@@ -170,6 +172,8 @@ def question_words(decision: Decision) -> str:
     """The question in the reader's language where we asked it; an agent's question as it stands."""
     kind = DecisionKind(decision.kind)
     reason = decision.content.get("reason")
+    if kind is K.WAITING_HUMAN and reason == "red_line" and decision.content.get("asked_by"):
+        return gettext("An agent is about to run a command across a red line. May it?")
     if kind is K.WAITING_HUMAN and reason == "red_line":
         return engine_words(decision.question)
     if kind is K.CLARIFICATION and reason == "blocked":
@@ -203,6 +207,13 @@ def _command(one: Mapping[str, Any]) -> CommandLine:
         cwd=str(one.get("cwd") or ""),
         digest=str(one.get("digest", "")),
     )
+
+
+def _findings(decision: Decision) -> list[str]:
+    """What an audit found; a final review shows its own beside the work."""
+    if decision.kind == K.FINAL_REVIEW:
+        return []
+    return [str(one) for one in decision.content.get("findings", ())]
 
 
 def _plan_steps(content: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -298,7 +309,7 @@ def _fields(decision: Decision) -> list[DockField]:
     if decision.kind == K.MAX_RETRIES and decision.task is not None:
         word = _("The task's text, for “Amend the task”")
         return [DockField("text", word, kind="textarea", value=decision.task.description)]
-    return []
+    return budget_fields(decision) if decision.kind == K.BUDGET_EXCEEDED else []
 
 
 def closed_of(

@@ -81,6 +81,11 @@ REASONS: Mapping[str, str | StrPromise] = {
     "both accept": _("both accept"),
     "no agreement in time": _("no agreement after the last round"),
     "lease expired before execution_start": _("the lease ran out before the work began"),
+    "over budget": _("over budget"),
+    "final review by Sir": _("your final review"),
+    "Sir raised the limit": _("Sir raised the limit"),
+    "no agent is left for it": _("no agent is left for it"),
+    "its result came before its figures": _("its result came before its figures"),
 }
 """Why something moved, and what a task's state adds to its word."""
 

@@ -98,6 +98,7 @@ def read_verdict(posted: QueryDict) -> SentVerdict:
     payload: dict[str, Any] = {}
     if posted.get("text"):
         payload["text"] = posted["text"]
+    payload |= {name: posted[name] for name in ("turns", "cost_usd") if posted.get(name)}
     if posted.getlist("remove"):
         payload["remove"] = posted.getlist("remove")
     return SentVerdict(

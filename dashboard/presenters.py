@@ -44,6 +44,7 @@ from dashboard.vocabulary import (
     Label,
     Role,
 )
+from orchestration.rules.trust import trust_band
 from orchestration.states import (
     SKIPPED_REASON,
     AssignmentStatus,
@@ -60,7 +61,6 @@ if TYPE_CHECKING:
     from django_stubs_ext import StrPromise
 
 OUTPUT_TAIL_LINES = 40
-TRUST_LOW, TRUST_HIGH = 0.34, 0.75
 
 
 # --- Statuses -----------------------------------------------------------------------------------
@@ -131,8 +131,7 @@ def trust_view(declared: float | None, proven: float | None) -> Trust:
     """Both trust figures; the band goes by the proven one only."""
     if proven is None:
         return Trust(declared, proven, "")
-    band = "low" if proven < TRUST_LOW else "partial" if proven < TRUST_HIGH else "high"
-    return Trust(declared, proven, str(TRUST_BANDS[band]))
+    return Trust(declared, proven, str(TRUST_BANDS[trust_band(proven)]))
 
 
 def exit_label(exit_code: int | None) -> Label | None:

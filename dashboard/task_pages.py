@@ -20,15 +20,16 @@ from dashboard.places import decision_url
 from dashboard.presenters import (
     defect_label,
     layer_view,
-    mark_view,
     output_view,
     plan_label,
     severity_label,
     trust_view,
 )
+from dashboard.reviewed import marks_of
 from dashboard.shapes import LayerView, MarkView, OutputView, Trust
-from dashboard.vocabulary import BLUEPRINT_LOCKED, LAYER_WORDS, MARK_LABELS, Label, Role
+from dashboard.vocabulary import BLUEPRINT_LOCKED, LAYER_WORDS, Label, Role
 from orchestration.models import Agent, Decision, Defect, Task, Verification
+from orchestration.rules.trust import declared_trust, proven_trust
 from orchestration.selectors.graph import StepGraph
 from orchestration.selectors.task_page import OutputItem, PlanRevision
 from orchestration.states import (
@@ -207,11 +208,7 @@ def _output_card(item: OutputItem) -> OutputCard:
         note=note,
         summary="" if output.summary == output.title else output.summary,
         change_note=output.change_note,
-        marks=[
-            mark_view(str(one["kind"]), str(one.get("text", "")))
-            for one in output.marks
-            if one.get("kind") in MARK_LABELS
-        ],
+        marks=marks_of(output.marks),
         layers=_layer_views(output.task, item.layers),
         trust=_trust(output.assertions),
         content=content,
@@ -233,11 +230,11 @@ def _layer_views(task: Task, found: Mapping[str, tuple[str, list[str]]]) -> list
 
 
 def _trust(assertions: Sequence[Mapping[str, Any]]) -> Trust | None:
-    """Declared trust from the claims; what we proved ourselves is unknown until claims are run."""
+    """Both figures from the claims; what was proven is unknown until they were judged."""
     if not assertions:
         return None
-    declared = sum(one.get("confidence") == "verified" for one in assertions) / len(assertions)
-    return trust_view(declared, None)
+    is_judged = any("proof" in one for one in assertions)
+    return trust_view(declared_trust(assertions), proven_trust(assertions) if is_judged else None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from django.urls import URLPattern, URLResolver, include, path
 from django.views.i18n import set_language
 
 from dashboard.views import (
+    agents,
     assets,
     audit,
     bulk,
@@ -41,6 +42,9 @@ pages: list[URLPattern | URLResolver] = [
     path("inbox/<int:pk>/seen/", inbox.decision_seen, name="decision_seen"),
     path("inbox/<int:pk>/draft/", decisions.decision_draft, name="decision_draft"),
     path("inbox/<int:pk>/decide/", decisions.decide, name="decide"),
+    # Agents
+    path("agents/", agents.agents, name="agents"),
+    path("agents/<str:name>/", agents.agent, name="agent"),
     # Projects
     path("projects/", projects.projects, name="projects"),
     path("projects/<slug:slug>/", projects.board, name="board"),

@@ -52,15 +52,15 @@ from orchestration.errors import Fault, Invalid, NotReady, PlanInvalid
 from orchestration.models import Assignment
 from orchestration.services.agent_claims import Wish, claim_for_agent
 from orchestration.services.agent_results import (
-    Hold,
     append_log,
     heartbeat_assignment,
-    record_tool_calls,
     release_assignment,
     submit_result,
     task_of,
 )
 from orchestration.services.handshake import HANDSHAKE
+from orchestration.services.holds import Hold
+from orchestration.services.tool_calls import record_tool_calls
 from orchestration.states import Seat
 
 RESULTS: Mapping[Seat, type[Document]] = {
@@ -189,9 +189,9 @@ class ResultView(HeldView):
         By seat: executor and fixer `output, comment, status, detail` (a fixer that was asked to
         propose: `proposed_fix`); planner a plan, bare or as `plan`; auditor `verdict, checks,
         suggestions` (asked about an intent: `status, corrections, detail`); qa `verdict, defects,
-        low_defects, artifact_digests`; scorer `dimensions, rationale`. A malformed plan is refused
-        with every fault, and uses up a revision all the same. The identical report again is 200 and
-        changes nothing.
+        low_defects, artifact_digests`; cross_verifier `agrees, findings`; scorer `dimensions,
+        rationale`. A malformed plan is refused with every fault, and uses up a revision all the
+        same. The identical report again is 200 and changes nothing.
         """
         row = self.assignment(assignment)
         about_intent = HANDSHAKE in row.input

@@ -176,6 +176,16 @@ class ToolCallsBody(Body):
     calls: Annotated[tuple[ToolCallInput, ...], Field(min_length=1, max_length=MAX_CALLS)]
 
 
+class CodexBody(Body):
+    """Lines of `codex exec --json`, oldest first, as text or parsed."""
+
+    lease_token: LeaseToken
+    events: Annotated[
+        tuple[dict[str, Any] | Annotated[StrictStr, Field(max_length=1_000_000)], ...],
+        Field(min_length=1, max_length=MAX_CALLS),
+    ]
+
+
 class DecideBody(Body):
     """A verdict on exactly what was shown: send the version and the digest of it."""
 

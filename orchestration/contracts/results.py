@@ -29,6 +29,7 @@ from orchestration.contracts.documents import (
     unknown_fields,
 )
 from orchestration.contracts.outputs import (
+    TITLE_MAX_CHARACTERS,
     AssertionInput,
     CommentInput,
     Confidence,
@@ -54,6 +55,7 @@ __all__ = [
     "AuditorResult",
     "CommentInput",
     "Confidence",
+    "CrossFinding",
     "CrossVerifierResult",
     "DefectInput",
     "DeviationInput",
@@ -238,15 +240,48 @@ class QaResult(Document):
         return self
 
 
+class CrossFinding(DefectInput):
+    """One objection of a cross-verifier; plain text is a High defect of that title."""
+
+    severity: Grade = Severity.HIGH
+
+    @model_validator(mode="before")
+    @classmethod
+    def accept_text(cls, value: Any) -> Any:
+        """Take plain text as the finding."""
+        if isinstance(value, str) and value.strip():
+            title = value.strip()[:TITLE_MAX_CHARACTERS]
+            return {"title": title, "description": value if len(value) > len(title) else ""}
+        return value
+
+    @property
+    def words(self) -> str:
+        """The finding in one line."""
+        return f"{self.severity} {self.category}: {self.title}"
+
+
 class CrossVerifierResult(Document):
-    """What a cross-verifier hands in."""
+    """What a cross-verifier hands in. Errors: fails where it disagrees without saying why."""
 
     agrees: StrictBool
-    findings: Texts = ()
+    findings: Annotated[tuple[CrossFinding, ...], Field(max_length=200)] = ()
+
+    @model_validator(mode="after")
+    def require_grounds(self) -> Self:
+        """Require findings of a disagreement, and none above Low beside an agreement."""
+        if not self.agrees and not self.findings:
+            raise fault("findings", "one that does not agree needs at least one finding")
+        graver = sorted({one.severity for one in self.findings} & BLOCKS_PASS)
+        if self.agrees and graver:
+            raise fault("findings", f"cannot agree beside a {' or '.join(graver)} finding")
+        return self
 
 
 class ToolCallInput(Document):
-    """One recorded tool call. Units: duration in milliseconds. `at` None means when it came in."""
+    """One recorded tool call. Units: duration in milliseconds. `at` None means when it came in.
+
+    Shape: `call_id` is the harness's own name of the call; the same again is not recorded twice.
+    """
 
     tool: Title
     command: Annotated[StrictStr, BeforeValidator(_command_line)] | None = None
@@ -256,6 +291,7 @@ class ToolCallInput(Document):
     duration_ms: Annotated[StrictInt, Field(ge=0, le=ROW_LIMIT)] | None = None
     source: Literal["harness", "agent"] = "agent"
     at: AwareDatetime | None = None
+    call_id: Annotated[StrictStr, Field(max_length=200)] = ""
 
     @model_validator(mode="before")
     @classmethod

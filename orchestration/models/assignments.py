@@ -58,6 +58,7 @@ class Assignment(models.Model):
     hints = models.JSONField(default=dict, blank=True)
     limits = models.JSONField(default=dict, blank=True)
     usage = models.JSONField(default=dict, blank=True)
+    harness = models.JSONField(null=True, blank=True)
     result = models.JSONField(null=True, blank=True)
     error = models.TextField(blank=True, default="")
     queued_at = models.DateTimeField(auto_now_add=True)
@@ -121,12 +122,20 @@ class ToolCall(models.Model):
     output_tail = models.TextField(blank=True, default="")
     duration_ms = models.PositiveIntegerField(null=True, blank=True)
     source = models.CharField(max_length=10, choices=[("harness", "harness"), ("agent", "agent")])
+    call_id = models.CharField(max_length=200, blank=True, default="", db_default="")
     at = models.DateTimeField()
 
     class Meta:
-        """Oldest first."""
+        """Oldest first; a call that its harness names is recorded once."""
 
         ordering = ("pk",)
+        constraints = (
+            models.UniqueConstraint(
+                fields=("assignment", "call_id"),
+                condition=~models.Q(call_id=""),
+                name="tool_call_once",
+            ),
+        )
 
     def __str__(self) -> str:
         return f"{self.tool} {self.outcome}"

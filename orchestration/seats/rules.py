@@ -19,6 +19,7 @@ from orchestration.rules.profiles import known_roles
 from orchestration.runner.workspace import artifact_exists, read_inside
 from orchestration.seats.authority import refusal_of
 from orchestration.seats.base import MAX_ARTIFACT_BYTES, Document, SeatJob, SeatLink
+from orchestration.seats.claim_checks import check_claims
 from orchestration.seats.commands import run_all
 from orchestration.states import Seat
 
@@ -96,7 +97,7 @@ def _has_tool(task: Task, program: str) -> bool:
 def gather_evidence(job: SeatJob, link: SeatLink) -> Document:
     """Re-run what is due, run the verify commands, read the files. Shape: see `Evidence`."""
     task = job.task
-    evidence: Document = {"runs": [], "verifies": [], "refusal": ""}
+    evidence: Document = {"runs": [], "verifies": [], "claims": [], "refusal": ""}
     is_verification = job.input.get("stage") == "verification"
     if is_verification:
         again = task.run if task.fix_round else []
@@ -108,6 +109,7 @@ def gather_evidence(job: SeatJob, link: SeatLink) -> Document:
         if not evidence["refusal"]:
             evidence["runs"] = run_all(task, again, link) if again else evidence["runs"]
             evidence["verifies"] = run_all(task, task.verify, link, keep_going=True)
+        evidence["claims"] = check_claims(task, link)
     may_differ = is_verification and task.fix_round > 0
     files, missing, changed = _read_files(task, may_differ=may_differ)
     return evidence | {"files": files, "missing": missing, "changed": changed}

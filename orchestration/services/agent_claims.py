@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.db.models import Q, QuerySet
 
 from orchestration.access import visible_projects
 from orchestration.models import Agent, Assignment, AuditEvent, Plan, Task
-from orchestration.scopes import INDEPENDENT_SEATS, MAKING_SEATS
+from orchestration.scopes import INDEPENDENT_SEATS, MAKING_SEATS, scope_of
 from orchestration.seats.registry import EXTERNAL
 from orchestration.services.assignments import has_free_slot, lease
 from orchestration.services.lookups import lock_project
@@ -127,6 +127,15 @@ def _may_start(assignment: Assignment, task: Task) -> bool:
 def is_independent(agent: Agent, task: Task, seat: Seat) -> bool:
     """Whether an agent may fill a seat: the judging ones are closed to whoever made something."""
     return seat not in INDEPENDENT_SEATS or not has_made_in_lineage(agent, task)
+
+
+def eligible_agents(task: Task, seat: Seat, now: datetime) -> list[Agent]:
+    """List the agents that could fill a judging seat now: in scope, independent, seen lately."""
+    seen = timedelta(seconds=task.project.policy.limits.agent_seen_seconds)
+    rows = Agent.objects.filter(revoked_at__isnull=True, last_seen_at__gte=now - seen)
+    rows = rows.filter(Q(projects__isnull=True) | Q(projects=task.project)).distinct()
+    scope = scope_of(seat).value
+    return [one for one in rows if scope in one.scopes and is_independent(one, task, seat)]
 
 
 def has_made_in_lineage(agent: Agent, task: Task) -> bool:

@@ -1,4 +1,4 @@
-"""What agents send about a piece of work they hold: heartbeats, results, logs, tool calls.
+"""What agents send about a piece of work they hold: heartbeats, results, logs.
 
 Each call carries the lease token and is fenced by it. A late result is refused, naming who holds
 the work now, and its content is kept; the identical repeat of a terminal report changes nothing.
@@ -8,26 +8,41 @@ Source: DESIGN section 3 ("Leases"), section 8 ("Tool-call record"), section 14;
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from orchestration.contracts.results import OutputInput, ToolCallInput, Usage
+from orchestration.contracts.results import OutputInput, Usage
 from orchestration.errors import Conflict, CountersignError, Fault, LeaseLost
-from orchestration.models import Agent, Assignment, LogChunk, Task
+from orchestration.models import Assignment, Task
 from orchestration.rules.dag import canonical_digest
 from orchestration.services.agent_claims import Wish, take_for_agent
-from orchestration.services.assignments import extend_lease, requeue, require_lease, same_token
-from orchestration.services.failures import end_without_result
-from orchestration.services.lookups import lock_for_result
+from orchestration.services.assignments import extend_lease, requeue, same_token
+from orchestration.services.budgets import note_usage, record_overrun, stop_over_budget
+from orchestration.services.holds import Hold, lock_hold, require_hold
 from orchestration.services.loop import settle_ending
 from orchestration.services.orphans import has_ever_held, keep_orphan
-from orchestration.services.outputs import add_tool_calls
 from orchestration.services.results import record_agent_result
 from orchestration.services.retrying import retry_on_deadlock
 from orchestration.services.tasks import require_at_work
+from orchestration.services.tool_calls import append_to_log
 from orchestration.services.work import Actor, Work, unit_of_work
 from orchestration.states import AssignmentStatus, OutputType, Seat, TaskStatus
+
+__all__ = [
+    "Hold",
+    "Recorded",
+    "append_log",
+    "heartbeat_assignment",
+    "keep_late_result",
+    "lock_hold",
+    "note_usage",
+    "release_assignment",
+    "require_hold",
+    "require_movable",
+    "submit_result",
+    "task_of",
+]
 
 REPORT = "report"
 """Key in `Assignment.result`: the digest of the report that ended the lease."""
@@ -36,15 +51,6 @@ FOLLOWING = "next"
 FAULTS = "faults"
 """Key in `Assignment.result`: what was wrong with a plan that used up a revision."""
 LATE_TITLE = "Late result"
-
-
-@dataclass(frozen=True, slots=True)
-class Hold:
-    """A caller's claim to hold an assignment."""
-
-    assignment_id: int
-    agent: Agent
-    lease_token: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,39 +70,11 @@ class Recorded:
         return list(_standing(self.assignment).get(FAULTS, ()))
 
 
-def lock_hold(hold: Hold) -> Assignment:
-    """Lock the assignment with its task and parent.
-
-    Errors: NotFound.
-    """
-    found = Assignment.objects.select_related("task").get(pk=hold.assignment_id)
-    return lock_for_result(found)
-
-
-def require_hold(row: Assignment, hold: Hold) -> None:
-    """Raise unless the caller's lease lives.
-
-    Errors: LeaseLost naming whoever holds the work now.
-    """
-    try:
-        require_lease(row, lease_token=hold.lease_token)
-    except LeaseLost as error:
-        raise LeaseLost(error.detail, code=error.code, holder=_holder_now(row)) from None
-    if row.agent_id != hold.agent.pk:
-        raise LeaseLost("this lease is another agent's", holder=row.worker or None)
-
-
-def _holder_now(row: Assignment) -> str | None:
-    """Name who holds this seat of the task now, if anybody does."""
-    live = row.task.assignments.filter(seat=row.seat, status=AssignmentStatus.LEASED.value).last()
-    return live.worker if live is not None else None
-
-
 @retry_on_deadlock
 def heartbeat_assignment(
     *, hold: Hold, actor: Actor, usage: Usage | None = None, note: str = ""
 ) -> Assignment:
-    """Extend a lease; what was used so far is noted.
+    """Extend a lease; what was used so far is noted, and beyond its limits the work stops.
 
     Errors: LeaseLost.
     """
@@ -105,8 +83,9 @@ def heartbeat_assignment(
         require_hold(row, hold)
         note_usage(work, row, usage)
         extend_lease(work, row)
+        stop_over_budget(work, row)
         if note.strip():
-            _append_log(work, row, note + "\n")
+            append_to_log(work, row, note + "\n")
     return row
 
 
@@ -166,6 +145,7 @@ def _record(
             require_hold(row, hold)
             require_movable(row)
             note_usage(work, row, usage)
+            record_overrun(work, row)
             record_agent_result(work, row, row.task.parent, document)
             work.flush()
             settle_ending(work, row.task)
@@ -264,19 +244,6 @@ def _late_output(output: Mapping[str, Any]) -> OutputInput | None:
     return parsed if parsed.content is not None else None
 
 
-def note_usage(work: Work, row: Assignment, usage: Usage | None) -> None:
-    """Note what an assignment used so far; what is unknown stays as it was."""
-    if usage is None:
-        return
-    known = usage.model_dump(mode="json", exclude_none=True, exclude={"extra"})
-    cost = known.get("cost_usd")
-    if cost is not None:
-        known["cost_usd"] = float(cost)
-    if known:
-        row.usage = {**row.usage, **known}
-        work.touch(row, "usage")
-
-
 @retry_on_deadlock
 def append_log(*, hold: Hold, text: str, actor: Actor) -> int:
     """Append to an assignment's live log. Return how many characters.
@@ -287,89 +254,8 @@ def append_log(*, hold: Hold, text: str, actor: Actor) -> int:
         row = lock_hold(hold)
         require_hold(row, hold)
         extend_lease(work, row, has_progress=True)
-        _append_log(work, row, text)
+        append_to_log(work, row, text)
     return len(text)
-
-
-def _append_log(work: Work, row: Assignment, text: str) -> None:
-    LogChunk.objects.create(
-        project_id=row.project_id,
-        task_id=row.task_id,
-        assignment=row,
-        source=f"{row.seat} {row.worker}"[:120],
-        text=text,
-    )
-    work.hint(f"log:{row.project_id}", row.project_id)
-
-
-@dataclass(frozen=True, slots=True)
-class CallsRecorded:
-    """What recording tool calls did. `warnings` name calls that repeat without end."""
-
-    recorded: int
-    total: int
-    is_stopped: bool
-    warnings: list[str]
-
-
-@retry_on_deadlock
-def record_tool_calls(*, hold: Hold, calls: Sequence[ToolCallInput], actor: Actor) -> CallsRecorded:
-    """Record an assignment's tool calls; warn of endless repetition, stop at the limit.
-
-    The calls are recorded before anything is said about them.
-    Errors: LeaseLost.
-    """
-    with unit_of_work(actor) as work:
-        row = lock_hold(hold)
-        require_hold(row, hold)
-        limits = row.task.project.policy.limits
-        before = row.tool_calls.count()
-        add_tool_calls(work, row, calls)
-        extend_lease(work, row, has_progress=True)
-        total = before + len(calls)
-        warnings = _warn(work, row, len(calls), limits.repeated_tool_calls)
-        is_stopped = total >= limits.tool_calls
-        if is_stopped:
-            _stop(work, row, limits.tool_calls)
-    return CallsRecorded(len(calls), total, is_stopped, warnings)
-
-
-def _warn(work: Work, row: Assignment, fresh: int, limit: int) -> list[str]:
-    """Warn on the task when the newest calls are one call, again and again.
-
-    Said when a run reaches the limit, not once more for every call after it.
-    """
-    newest = list(row.tool_calls.order_by("-pk")[: limit + fresh])
-    repeated = 0
-    for call in newest:
-        if (call.tool, call.command) != (newest[0].tool, newest[0].command):
-            break
-        repeated += 1
-    if not repeated >= limit > repeated - fresh:
-        return []
-    call = newest[0]
-    text = f"the same call {repeated} times in a row: {call.tool} {call.command[:200]}".rstrip()
-    work.record(
-        "assignment.warned",
-        subject=f"assignment:{row.pk}",
-        project_id=row.project_id,
-        task_id=row.task_id,
-        after={"tool": call.tool, "repeated": repeated},
-        why=text,
-    )
-    _append_log(work, row, f"warning: {text}\n")
-    return [text]
-
-
-def _stop(work: Work, row: Assignment, limit: int) -> None:
-    """End an assignment that made as many calls as one may."""
-    end_without_result(
-        work,
-        row,
-        AssignmentStatus.FAILED,
-        why=f"stopped after {limit} tool calls",
-        failure_class="budget",
-    )
 
 
 def task_of(row: Assignment) -> Task:

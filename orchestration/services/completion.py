@@ -20,10 +20,11 @@ from orchestration.models.statements import (
 )
 from orchestration.services.blueprints import is_satisfied
 from orchestration.services.inbox import withdraw_open
+from orchestration.services.layers import ask_outer_layers
 from orchestration.services.lookups import lock_project, lock_task
 from orchestration.services.loop import conclude_root
 from orchestration.services.moves import move_task
-from orchestration.services.outputs import add_comment, add_output
+from orchestration.services.outputs import add_comment, add_output, newest_outputs
 from orchestration.services.readiness import make_ready, ready_again, start_roots
 from orchestration.services.spawned import tell_spawner
 from orchestration.services.verification import record_layers, report_layers
@@ -32,6 +33,7 @@ from orchestration.states import (
     SKIPPED_REASON,
     CommentType,
     OutputType,
+    RiskLevel,
     TaskStatus,
 )
 
@@ -147,6 +149,9 @@ def finish_planned(work: Work, task: Task) -> list[Assignment]:
     move_task(work, task, TaskStatus.REVIEW, why="every step is done or skipped")
     record_layers(work, task, report_layers(task))
     withdraw_open(work, [task.pk], why="task finished")
+    work.flush()
+    if task.risk_level == RiskLevel.CRITICAL and ask_outer_layers(work, task, newest_outputs(task)):
+        return []
     parent = lock_task(task.parent_id) if task.parent_id is not None else None
     return complete_task(work, task, parent)
 

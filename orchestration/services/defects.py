@@ -21,7 +21,6 @@ from orchestration.services.assignments import queue_assignment
 from orchestration.services.inbox import open_decision
 from orchestration.services.loop import fail_leaf
 from orchestration.services.moves import move_defect
-from orchestration.services.verification import Evidence
 from orchestration.services.work import Work
 from orchestration.states import DecisionKind, DecisionStatus, DefectStatus, Seat, Severity
 
@@ -29,47 +28,6 @@ _FROM_COMMAND = ("run:", "verify:")
 """How the source key of a defect begins that a command of the step showed."""
 _PROPOSED = frozenset({DefectStatus.AWAITING_SIR.value, DefectStatus.FIX_APPROVED.value})
 _WAITS = frozenset({DefectStatus.AWAITING_SIR.value, DefectStatus.REPROPOSING.value})
-
-
-def found_defects(task: Task, evidence: Evidence) -> list[dict[str, Any]]:
-    """List the defects that QA by rules finds: a covered failing run, a failing verify command."""
-    found = []
-    covered = task.on_failure or {}
-    for run in evidence.runs:
-        if not run["ok"]:
-            found.append(_from_command(task, run, "run", covered.get("severity", "high"),
-                                       covered.get("fix")))  # fmt: skip
-    for run in evidence.verifies:
-        if not run["ok"]:
-            found.append(_from_command(task, run, "verify", Severity.HIGH.value, None))
-    return found
-
-
-def _from_command(
-    task: Task,
-    run: Mapping[str, Any],
-    kind: str,
-    severity: str,
-    fix: Mapping[str, Any] | None,
-) -> dict[str, Any]:
-    command = " ".join(run["argv"])
-    exit_words = f"exit {run['exit_code']}" if run["exit_code"] is not None else run["outcome"]
-    return {
-        "severity": severity,
-        "category": "defect",
-        "title": f"{task.title}: {exit_words}",
-        "description": (fix or {}).get("description", ""),
-        "evidence": {
-            "command": command,
-            "exit_code": run["exit_code"],
-            "outcome": run["outcome"],
-            "output_tail": run["output_tail"],
-            "grade": "rerun",
-            "at": run.get("at", ""),
-        },
-        "proposed_fix": dict(fix) if fix else None,
-        "source_key": f"{kind}:{run['index']}",
-    }
 
 
 def open_defect(

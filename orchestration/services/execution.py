@@ -14,6 +14,7 @@ from typing import Any
 from orchestration.contracts.results import CommentInput, OutputInput
 from orchestration.errors import MissingHandoff, MissingOutput
 from orchestration.models import Agent, Assignment, Output, Task
+from orchestration.rules.tool_record import run_marks
 from orchestration.services.handshake_gate import may_start, require_start
 from orchestration.services.loop import fail_leaf, settle_ending
 from orchestration.services.moves import move_assignment, move_task
@@ -81,8 +82,11 @@ def record_executor(
     work.touch(assignment, "result")
     if hand_in.runs:
         add_tool_calls(work, assignment, command_calls(hand_in.runs))
+    marks = run_marks(hand_in.runs)
     outputs = [
-        add_output(work, task, document, assignment=assignment, data=data, is_recorded=False)
+        add_output(
+            work, task, document, assignment=assignment, data=data, is_recorded=False, marks=marks
+        )
         for document, data in hand_in.outputs
     ]
     if hand_in.comment is not None:

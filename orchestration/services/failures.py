@@ -23,6 +23,8 @@ from orchestration.states import (
     TaskStatus,
 )
 
+STOPPED = "stopped"
+"""Key in `Assignment.result`: the engine ended the work without one, and the class of why."""
 SEAT_FAILURES = 3
 EXPIRIES_IN_A_ROW = 3
 NOT_STARTED = "lease expired before execution_start"
@@ -42,6 +44,9 @@ def end_without_result(
     """
     task = assignment.task
     move_assignment(work, assignment, target, why=why)
+    told = assignment.result if isinstance(assignment.result, dict) else {}
+    assignment.result = {**told, STOPPED: failure_class}
+    work.touch(assignment, "result")
     work.flush()
     if assignment.seat == Seat.EXECUTOR:
         if task.status in (TaskStatus.CLAIMED, TaskStatus.WORKING):

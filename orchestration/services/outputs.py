@@ -51,6 +51,7 @@ def add_output(
     change_note: str = "",
     is_orphan: bool = False,
     is_recorded: bool = True,
+    marks: Sequence[Mapping[str, Any]] = (),
 ) -> Output:
     """Store one output; the same path or title again makes the next version.
 
@@ -76,6 +77,7 @@ def add_output(
         sha256=hashlib.sha256(data).hexdigest(),
         size_bytes=len(data),
         assertions=[one.to_document() for one in document.assertions],
+        marks=[dict(one) for one in marks],
         change_note=change_note,
         is_orphan=is_orphan,
         created_at=work.now,
@@ -164,6 +166,7 @@ def add_tool_calls(
             output_tail=call.output_tail,
             duration_ms=call.duration_ms,
             source=call.source,
+            call_id=call.call_id,
             at=call.at or work.now,
         )
         for call in calls

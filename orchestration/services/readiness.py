@@ -186,10 +186,7 @@ def apply_score(
     if route is Route.THREE_STEP and is_leaf:
         route = Route.LIGHT_PLAN
     risk = RiskLevel(task.risk_level) if task.risk_level else result.risk_level
-    complexity = result.complexity
-    if risk in {RiskLevel.HIGH, RiskLevel.CRITICAL}:
-        complexity = Complexity.HIGH
-    set_route(work, task, route, complexity, risk, total=result.total)
+    set_route(work, task, route, result.complexity, risk, total=result.total)
     work.record(
         "assessment.s1",
         subject=f"task:{task.pk}",
@@ -214,8 +211,10 @@ def set_route(
     total: int | None,
 ) -> None:
     """Set what the method decided about a task; a direct one is estimated at one step."""
-    task.route, task.complexity, task.score = route.value, complexity.value, total
     task.risk_level = task.risk_level or risk.value
+    if task.risk_level in (RiskLevel.HIGH, RiskLevel.CRITICAL):
+        complexity = Complexity.HIGH
+    task.route, task.complexity, task.score = route.value, complexity.value, total
     task.is_assessed = True
     task.is_planned = route in (Route.THREE_STEP, Route.WORKFLOW)
     if route is Route.DIRECT and task.estimated_steps is None:

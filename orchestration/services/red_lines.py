@@ -15,7 +15,13 @@ from orchestration.services.clocks import stop_clock
 from orchestration.services.inbox import open_decision
 from orchestration.services.moves import move_task
 from orchestration.services.work import Work
-from orchestration.states import DecisionKind, RiskLevel, TaskStatus
+from orchestration.states import (
+    TASK_MOVES,
+    Complexity,
+    DecisionKind,
+    RiskLevel,
+    TaskStatus,
+)
 
 
 def task_texts(task: Task) -> list[str]:
@@ -88,8 +94,8 @@ def _ask(
     work: Work, task: Task, matches: Sequence[Signal], digest: str, question: str, **more: Any
 ) -> None:
     """Move a task to Sir and show him what was matched."""
-    task.risk_level = RiskLevel.CRITICAL.value
-    work.touch(task, "asked_from", "risk_level")
+    _make_critical(work, task)
+    work.touch(task, "asked_from")
     move_task(work, task, TaskStatus.WAITING_HUMAN, detail="red line: needs Sir", why="red_line")
     open_decision(
         work,
@@ -108,3 +114,37 @@ def _ask(
             **more,
         },
     )
+
+
+def _make_critical(work: Work, task: Task) -> None:
+    """Raise a task to critical risk; a high risk makes any work complex (DESIGN section 6)."""
+    task.risk_level = RiskLevel.CRITICAL.value
+    task.complexity = Complexity.HIGH.value
+    work.touch(task, "risk_level", "complexity")
+
+
+def ask_about_command(work: Work, row: Assignment, command: str) -> bool:
+    """Send a task to Sir whose agent is about to run a command across a red line.
+
+    Return whether it may not run now. What he approved, word for word, runs.
+    Locks: expects the task and the assignment locked.
+    """
+    task = row.task
+    matches = red_lines_in([command], task.project.policy)
+    if not matches:
+        return False
+    digest = red_line_digest([command], task.project.policy)
+    if digest in task.approved_digests:
+        return False
+    if TaskStatus.WAITING_HUMAN not in TASK_MOVES[TaskStatus(task.status)]:
+        return True
+    task.asked_from = task.status
+    if not row.is_clock_stopped:
+        stop_clock(work, row)
+    question = "An agent is about to run a command across a red line. May it?"
+    with work.as_system():
+        _ask(
+            work, task, matches, digest, question,
+            commands=[{"argv": [command]}], asked_by=row.worker,
+        )  # fmt: skip
+    return True

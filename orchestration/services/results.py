@@ -14,6 +14,7 @@ from typing import Any
 
 from orchestration.contracts.results import (
     AuditorResult,
+    CrossVerifierResult,
     ExecutorResult,
     FixerResult,
     IntentResult,
@@ -27,6 +28,7 @@ from orchestration.models import Assignment, Output, Task
 from orchestration.rules.scoring import parse_external_score
 from orchestration.seats.registry import EXTERNAL
 from orchestration.services.completion import check_planned
+from orchestration.services.cross_checks import record_cross_check
 from orchestration.services.execution import HandIn, record_executor
 from orchestration.services.fixes import (
     finished_diff,
@@ -47,7 +49,12 @@ from orchestration.services.outputs import (
 )
 from orchestration.services.planning import record_audit, record_plan
 from orchestration.services.readiness import apply_score, make_ready, start_roots
-from orchestration.services.review import LOCK, judge, lock_reviewed, record_qa_result
+from orchestration.services.review import (
+    LOCK,
+    judge,
+    lock_reviewed,
+    record_qa_result,
+)
 from orchestration.services.verification import Evidence
 from orchestration.services.work import Work
 from orchestration.states import (
@@ -213,6 +220,12 @@ def record_agent_result(
             work, task, parent, verdict,
             asked=assignment.input, agent_id=assignment.agent_id, raised_by=name,
         )  # fmt: skip
+    if seat is Seat.CROSS_VERIFIER:
+        checked = parse_document(CrossVerifierResult, document)
+        move_assignment(work, assignment, AssignmentStatus.DONE)
+        return record_cross_check(
+            work, task, parent, checked, agent_id=assignment.agent_id, by=name
+        )
     if seat is Seat.FIXER:
         return _record_agent_fix(work, assignment, parent, parse_document(FixerResult, document))
     if seat is Seat.SCORER:

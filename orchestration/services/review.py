@@ -15,18 +15,17 @@ from orchestration.errors import Conflict
 from orchestration.models import Assignment, Defect, Output, QAReview, Task
 from orchestration.models.rows import new_row
 from orchestration.models.statements import defects_in
+from orchestration.seats.claim_checks import has_checks
 from orchestration.seats.registry import EXTERNAL
 from orchestration.services.artifacts import lock_artifacts
 from orchestration.services.assignments import queue_assignment
 from orchestration.services.completion import complete_task
-from orchestration.services.defects import (
-    found_defects,
-    open_defect,
-    settle_fixed,
-    take_next_step,
-)
+from orchestration.services.defects import open_defect, settle_fixed, take_next_step
+from orchestration.services.findings import found_defects
 from orchestration.services.inbox import withdraw_open
+from orchestration.services.layers import ask_outer_layers, last_change
 from orchestration.services.loop import fail_leaf, retry_leaf
+from orchestration.services.marks import calls_of, contradicted, mark_outputs
 from orchestration.services.moves import void_defects
 from orchestration.services.outputs import newest_outputs
 from orchestration.services.verification import (
@@ -65,6 +64,8 @@ def needs_evidence(task: Task, outputs: Sequence[Output]) -> bool:
     """Whether a command has to run, or a file has to be read, before the step can be judged."""
     if task.verify or task.expected_artifacts or any(one.path for one in outputs):
         return True
+    if any(has_checks(task, one.assertions) for one in outputs):
+        return True
     return bool(task.run) and (task.fix_round > 0 or task.on_failure is not None)
 
 
@@ -75,25 +76,52 @@ def judge(
     outputs: Sequence[Output],
     evidence: Evidence,
 ) -> list[Assignment]:
-    """Record the layers, then let QA decide: pass, defects, or a redo."""
-    layers = step_layers(task, outputs, evidence)
+    """Record the layers, mark the work, then go outwards: a cross-check, Sir, and QA.
+
+    What the rules found stops the way out: QA opens it as defects first.
+    """
+    calls = calls_of(task)
+    said = contradicted(task, outputs, calls)
+    layers = step_layers(task, outputs, evidence, said)
     record_layers(work, task, layers, outputs[-1] if outputs else None)
+    mark_outputs(work, task, outputs, evidence, calls)
     unusable = failed_early(layers)
     if unusable:
         return redo(work, task, unusable)
-    found = found_defects(task, evidence)
+    found = found_defects(task, evidence, said)
+    if not found and ask_outer_layers(work, task, outputs, refusal=evidence.refusal):
+        return []
+    return pass_to_qa(
+        work, task, parent, outputs, evidence, found=found, layers=layer_facts(layers)
+    )
+
+
+def pass_to_qa(
+    work: Work,
+    task: Task,
+    parent: Task | None,
+    outputs: Sequence[Output],
+    evidence: Evidence,
+    *,
+    found: Sequence[Mapping[str, Any]] = (),
+    layers: Sequence[Sequence[str]] = (),
+) -> list[Assignment]:
+    """Let QA decide on work whose layers are through: an agent, or the rules.
+
+    Locks: expects parent and task locked.
+    """
     if is_judged_outside(task):
         asked = {
             "stage": "review",
             "fix_round": task.fix_round,
-            "findings": found,
+            "findings": list(found),
             "refusal": evidence.refusal,
         }
         queue_assignment(work, task, Seat.QA, task.project.policy, input=asked, backend=EXTERNAL)
         return []
     return record_review(
         work, task, parent, outputs, evidence,
-        found=found, backend=RULES, low_defects="accept", layers=layer_facts(layers),
+        found=found, backend=RULES, low_defects="accept", layers=layers,
     )  # fmt: skip
 
 
@@ -191,12 +219,14 @@ def continue_review(
     `is_clean` says that it never had a defect: its first review just passed.
     Locks: expects parent and task locked.
     """
-    defects = [] if is_clean else _unfinished_defects(task)
+    defects = [] if is_clean else unfinished_defects(task)
     if defects:
         return take_next_step(work, task, defects)
+    rows = list(outputs) if outputs is not None else newest_outputs(task)
+    if not is_clean and ask_outer_layers(work, task, rows):
+        return []
     if not is_clean and _waits_for_agent(work, task):
         return []
-    rows = list(outputs) if outputs is not None else newest_outputs(task)
     held = evidence if evidence is not None else INSTANT
     if any(one.path and one.path not in held.files for one in rows):
         # The verdict came without the files: read them again before they are locked.
@@ -215,7 +245,7 @@ def lock_reviewed(
 
     Locks: expects parent and task locked.
     """
-    unfinished = _unfinished_defects(task)
+    unfinished = unfinished_defects(task)
     if unfinished:
         return take_next_step(work, task, unfinished)
     findings = [f"missing or empty since its review: {path}" for path in evidence.missing]
@@ -247,8 +277,7 @@ def _waits_for_agent(work: Work, task: Task) -> bool:
     if task.is_planned or not is_judged_outside(task):
         return False
     seats = task.assignments.filter(attempt=task.attempt)
-    last_fix = seats.filter(seat=Seat.FIXER.value, input__mode="fix").last()
-    fixed_in = last_fix.input["fix_round"] if last_fix is not None else 0
+    fixed_in = last_change(task)
     judged = QAReview.objects.filter(
         task=task, attempt=task.attempt, backend=EXTERNAL, fix_round__gte=fixed_in
     )
@@ -262,7 +291,7 @@ def _waits_for_agent(work: Work, task: Task) -> bool:
     return True
 
 
-def _unfinished_defects(task: Task) -> list[Defect]:
+def unfinished_defects(task: Task) -> list[Defect]:
     """The defects a task still has to see through; most steps never had one."""
     return defects_in(task.pk, [state.value for state in DEFECT_UNFINISHED])
 

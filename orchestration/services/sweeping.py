@@ -19,7 +19,10 @@ from orchestration.errors import CountersignError
 from orchestration.models import Assignment, Decision, Project, Task
 from orchestration.runner.processes import is_local_token, kill_group
 from orchestration.seats.registry import EXTERNAL, worker_backends
+from orchestration.services.agent_claims import eligible_agents
+from orchestration.services.assignments import cancel_live
 from orchestration.services.completion import check_planned
+from orchestration.services.cross_checks import resume_review
 from orchestration.services.decisions import Verdict, decide_decision
 from orchestration.services.failures import end_without_result, reclaim
 from orchestration.services.idempotency import forget_old_answers
@@ -304,6 +307,31 @@ def wake_for_queued_work() -> int:
     return waiting
 
 
+def pass_unmanned_checks() -> int:
+    """Let cross-checks become Sir's that wait for agents of whom none is left to do them."""
+    rows = Assignment.objects.filter(
+        status=AssignmentStatus.QUEUED.value,
+        seat=Seat.CROSS_VERIFIER.value,
+        task__status=TaskStatus.REVIEW.value,
+        project__status=ProjectStatus.ACTIVE.value,
+    )
+    return _each(list(rows.order_by("pk").values_list("pk", flat=True)[:BATCH]), _pass_unmanned)
+
+
+@retry_on_deadlock
+def _pass_unmanned(assignment_id: int) -> bool:
+    with unit_of_work(SYSTEM) as work:
+        row = lock_for_result(Assignment.objects.select_related("task").get(pk=assignment_id))
+        task = row.task
+        is_due = row.status == AssignmentStatus.QUEUED and task.status == TaskStatus.REVIEW
+        if not is_due or eligible_agents(task, Seat.CROSS_VERIFIER, work.now):
+            return False
+        cancel_live(work, [task.pk], why="no agent is left for it", seats=[Seat.CROSS_VERIFIER])
+        work.flush()
+        resume_review(work, task, task.parent if task.parent_id is not None else None)
+    return True
+
+
 def close_orphaned_decisions() -> int:
     """Withdraw open decisions whose task has ended; none should exist."""
     rows = Decision.objects.filter(
@@ -334,6 +362,7 @@ PARTS: Mapping[str, Callable[[], int]] = {
     "orphaned_decisions": close_orphaned_decisions,
     "intents": pass_on_intents,
     "unasked": ask_what_was_not_asked,
+    "unmanned": pass_unmanned_checks,
     "stranded": restart_stranded_tasks,
     "replanned": replan_failed_roots,
     "roots": start_waiting_roots,

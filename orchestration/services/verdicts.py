@@ -21,6 +21,7 @@ from orchestration.services.assignments import (
 from orchestration.services.cancelling import cancel_tree
 from orchestration.services.clocks import renew_lease
 from orchestration.services.completion import check_planned, complete_task
+from orchestration.services.cross_checks import resume_review
 from orchestration.services.defects import ask_for_proposal
 from orchestration.services.handshake import HANDSHAKE, answer_intent
 from orchestration.services.handshake_gate import may_start
@@ -38,6 +39,7 @@ from orchestration.services.planning import (
 from orchestration.services.projects import activate
 from orchestration.services.readiness import make_ready, ready_again
 from orchestration.services.review import continue_review, reject_step
+from orchestration.services.seat_verdicts import budget_exceeded, final_review
 from orchestration.services.work import Work, locked
 from orchestration.states import (
     AssignmentStatus,
@@ -122,7 +124,9 @@ def resume_task(work: Work, task: Task, decision: Decision) -> None:
         _refill_seat(work, task, decision)
     elif asked_from == TaskStatus.REVIEW:
         move_task(work, task, TaskStatus.REVIEW, why="Sir answered")
-        continue_review(work, task, task.parent)
+        if held is not None:
+            _renew(work, task, held)
+        resume_review(work, task, task.parent)
     elif held is not None and asked_from == TaskStatus.CLAIMED and not may_start(task, held):
         # It asked before its intent was confirmed: `working` is not open to it yet.
         held.task, held.project = task, task.project
@@ -131,14 +135,18 @@ def resume_task(work: Work, task: Task, decision: Decision) -> None:
         move_task(work, task, TaskStatus.PENDING, why="Sir answered")
         requeue(work, held, why="Sir answered")
     elif held is not None:
-        held.task, held.project = task, task.project
-        seconds = task.project.policy.limits.lease_seconds if held.agent_id else 0
-        renew_lease(work, held, seconds=seconds or WORKER_LEASE_SECONDS)
+        _renew(work, task, held)
         move_task(work, task, TaskStatus.WORKING, why="Sir answered")
     else:
         move_task(work, task, TaskStatus.PENDING, why="Sir answered")
         work.flush()
         ready_again(work, task)
+
+
+def _renew(work: Work, task: Task, held: Assignment) -> None:
+    held.task, held.project = task, task.project
+    seconds = task.project.policy.limits.lease_seconds if held.agent_id else 0
+    renew_lease(work, held, seconds=seconds or WORKER_LEASE_SECONDS)
 
 
 def _refill_seat(work: Work, task: Task, decision: Decision) -> None:
@@ -295,22 +303,6 @@ def _resume_project(work: Work, decision: Decision) -> None:
     activate(work, project, why="Sir decided")
 
 
-def final_review(work: Work, decision: Decision, verdict: str) -> None:
-    """Approve, redo with Sir's text, or reject a step that needed his last look.
-
-    Nothing opens this kind yet: layer L5 comes with external verification.
-    """
-    task = _task(decision)
-    if verdict == "approve":
-        move_task(work, task, TaskStatus.REVIEW, why="approved by Sir")
-        continue_review(work, task, task.parent)
-        return
-    fail_leaf(
-        work, task, why=f"{verdict}: {decision.reason}", failure_class="rejected_by_sir",
-        no_more_tries=verdict == "reject",
-    )  # fmt: skip
-
-
 def acknowledge(work: Work, decision: Decision, verdict: str) -> None:
     """A notice that is read blocks nothing and changes nothing."""
     hint_task(work, _task(decision))
@@ -336,6 +328,6 @@ HANDLERS: Mapping[DecisionKind, Handler] = {
     DecisionKind.MAX_RETRIES: max_retries,
     DecisionKind.FINAL_REVIEW: final_review,
     DecisionKind.HIGH_NOTICE: acknowledge,
-    DecisionKind.BUDGET_EXCEEDED: unavailable,
+    DecisionKind.BUDGET_EXCEEDED: budget_exceeded,
     DecisionKind.SAFE_STOP: unavailable,
 }

@@ -1,7 +1,7 @@
 """The verification layers, cheapest first, stopping at the first failure.
 
 L1 format and L2 logic are by rules. L3 anchors are re-run where we may run them; what cannot run is
-`not_possible` with its reason, never silently passed. L4 and L5 come with external agents.
+`not_possible` with its reason, never silently passed. L4 and L5 are asked for by `services.layers`.
 Source: DESIGN section 8 ("Layers", "Evidence grades").
 """
 
@@ -13,12 +13,13 @@ from typing import Any
 
 from orchestration.models import Assignment, Output, Task, Verification
 from orchestration.models.rows import new_row
-from orchestration.seats.sandboxing import NO_SANDBOX
+from orchestration.rules.contradictions import Contradiction, inconsistencies
 from orchestration.services.work import Work
 from orchestration.states import CommentType, Complexity, LayerOutcome
 
 RERUN, OBSERVED, NONE = "rerun", "observed", "none"
-NO_CROSS_VERIFIER = "not possible: no independent agent is connected for a cross-check"
+CLAIMS = "claims"
+"""Name of the L2 row that holds claims against the record; its failure is a defect, no redo."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,30 +39,42 @@ class Evidence:
     """What we gathered ourselves about a handed-in step, outside any transaction.
 
     Shape: `runs` and `verifies` are command records `{index, argv, ok, exit_code, outcome,
-    output_tail, duration_ms}`; `files` the bytes of outputs that are paths; `missing` expected
-    artifacts that are absent or empty; `changed` paths whose content differs from the hand-in;
-    `refusal` why commands may not run here.
+    output_tail, duration_ms}`; `claims` the same for claims' own commands, each with `output` and
+    `assertion` (ids), a `refusal` where it was not run; `files` the bytes of outputs that are
+    paths; `missing` expected artifacts that are absent or empty; `changed` paths whose content
+    differs from the hand-in; `refusal` why commands may not run here.
     """
 
     runs: tuple[Mapping[str, Any], ...] = ()
     verifies: tuple[Mapping[str, Any], ...] = ()
+    claims: tuple[Mapping[str, Any], ...] = ()
     files: Mapping[str, bytes] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     refusal: str = ""
 
 
-def step_layers(task: Task, outputs: Sequence[Output], evidence: Evidence) -> list[Layer]:
-    """Run the layers that a step's complexity asks for, up to the first failure."""
+def step_layers(
+    task: Task,
+    outputs: Sequence[Output],
+    evidence: Evidence,
+    said: Sequence[Contradiction] = (),
+) -> list[Layer]:
+    """Run the layers L1 to L3 that a step's complexity asks for, up to the first failure.
+
+    `said` are the claims that the record contradicts.
+    """
     layers = [_format_layer(task, outputs, evidence)]
     if layers[-1].outcome is not LayerOutcome.FAILED:
-        layers.append(_logic_layer(task, evidence))
+        layers.append(_logic_layer(task, outputs, evidence))
     if layers[-1].outcome is LayerOutcome.FAILED:
         return layers
-    if task.verify or task.complexity in (Complexity.MEDIUM, Complexity.HIGH):
-        layers += _anchor_layers(task, outputs, evidence)
-    if task.complexity == Complexity.HIGH:
-        layers.append(Layer("L4", LayerOutcome.NOT_POSSIBLE, findings=(NO_CROSS_VERIFIER,)))
+    if said:
+        findings = tuple(f"{one.text[:200]}: {one.why}" for one in said)
+        layers.append(Layer("L2", LayerOutcome.FAILED, CLAIMS, findings, OBSERVED))
+        return layers
+    if task.verify or evidence.claims or task.complexity in (Complexity.MEDIUM, Complexity.HIGH):
+        layers += _anchor_layers(task, evidence)
     return layers
 
 
@@ -75,9 +88,11 @@ def _format_layer(task: Task, outputs: Sequence[Output], evidence: Evidence) -> 
     return _judged("L1", findings)
 
 
-def _logic_layer(task: Task, evidence: Evidence) -> Layer:
+def _logic_layer(task: Task, outputs: Sequence[Output], evidence: Evidence) -> Layer:
     """Compare what was handed in with what we observed; a covered failing run is no failure."""
     findings = [f"changed after it was handed in: {path}" for path in evidence.changed]
+    claims = [one for output in outputs for one in output.assertions]
+    findings += inconsistencies(claims, "review")
     if task.on_failure is None:
         findings += [
             f"{' '.join(run['argv'])}: {run['outcome']}" for run in evidence.runs if not run["ok"]
@@ -90,25 +105,26 @@ def _judged(layer: str, findings: Sequence[str]) -> Layer:
     return Layer(layer, outcome, findings=tuple(findings), grade=OBSERVED)
 
 
-def _anchor_layers(task: Task, outputs: Sequence[Output], evidence: Evidence) -> list[Layer]:
-    """One row a planned verify command; agents' own verify commands are not run here yet."""
-    rows = [
-        Layer(
-            "L3",
-            LayerOutcome.PASSED if run["ok"] else LayerOutcome.FAILED,
-            name=" ".join(run["argv"]),
-            grade=RERUN,
-            record=run,
-        )
-        for run in evidence.verifies
-    ]
+def _anchor_layers(task: Task, evidence: Evidence) -> list[Layer]:
+    """One row a command that was run again: the planned ones, then those of claims."""
+    rows = [_anchor_row(run, " ".join(run["argv"])) for run in evidence.verifies]
     if evidence.refusal and (task.verify or task.run):
         rows.append(Layer("L3", LayerOutcome.NOT_POSSIBLE, findings=(evidence.refusal,)))
-    claims = sum(1 for one in outputs for claim in one.assertions if claim.get("verify_command"))
-    if claims:
-        why = f"{claims} claims name a command of their agent's own; {NO_SANDBOX}"
-        rows.append(Layer("L3", LayerOutcome.NOT_POSSIBLE, findings=(why,)))
+    refused: dict[str, int] = {}
+    for one in evidence.claims:
+        if one.get("refusal"):
+            refused[one["refusal"]] = refused.get(one["refusal"], 0) + 1
+        else:
+            rows.append(_anchor_row(one, str(one.get("claim", ""))))
+    for why, count in refused.items():
+        words = f"{count} claims name a command of their agent's own; {why}"
+        rows.append(Layer("L3", LayerOutcome.NOT_POSSIBLE, findings=(words,)))
     return rows or [Layer("L3", LayerOutcome.PASSED, findings=("nothing to re-run",))]
+
+
+def _anchor_row(run: Mapping[str, Any], name: str) -> Layer:
+    outcome = LayerOutcome.PASSED if run["ok"] else LayerOutcome.FAILED
+    return Layer("L3", outcome, name=name, grade=RERUN, record=run)
 
 
 def report_layers(task: Task) -> list[Layer]:
@@ -155,7 +171,9 @@ def failed_early(layers: Sequence[Layer]) -> list[str]:
     return [
         finding
         for layer in layers
-        if layer.layer in ("L1", "L2") and layer.outcome is LayerOutcome.FAILED
+        if layer.layer in ("L1", "L2")
+        and layer.outcome is LayerOutcome.FAILED
+        and layer.name != CLAIMS
         for finding in layer.findings
     ]
 

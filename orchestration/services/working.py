@@ -144,6 +144,7 @@ def _evidence(document: Mapping[str, Any]) -> Evidence:
     return Evidence(
         runs=tuple(document["runs"]),
         verifies=tuple(document["verifies"]),
+        claims=tuple(document.get("claims", ())),
         files=document["files"],
         missing=tuple(document["missing"]),
         changed=tuple(document["changed"]),

@@ -8,6 +8,7 @@ import pytest
 
 from orchestration.models import Decision, Plan, Task
 from tests.api.callers import Caller, events, facts, problem
+from tests.factories import confirm_intent
 
 TASKS = "/api/projects/demo/tasks"
 MESSAGES = "/api/projects/demo/messages"
@@ -81,6 +82,8 @@ def test_what_sir_approved_in_the_task_is_not_asked_again_in_its_plan(
     verdict = {"verdict": "approve", "version": decision.version, "digest": decision.digest}
     assert sir.send(f"/api/decisions/{decision.pk}/decide", verdict).status_code == 200
     agent.send(f"{path}/claim")
+    assert agent.agent is not None
+    confirm_intent(Task.objects.get(), agent.agent)  # critical risk is high complexity
     plan = ["Delete the production database"]
     assert start(agent, path, plan).json()["status"] == "working"
     assert Decision.objects.count() == 1

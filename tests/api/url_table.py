@@ -91,13 +91,17 @@ AGENTS_TOO = frozenset(
         ("api-result", "post"),
         ("api-release", "post"),
         ("api-tool-calls", "post"),
+        ("api-codex-events", "post"),
+        ("api-claude-code", "post"),
         ("api-log", "post"),
     }
 )
 """What agents may do with the right scope, in their own projects."""
 OWN_ONLY = frozenset({("api-projects", "get"), ("api-claim", "post"), ("api-mail", "get")})
 """Paths without a name in them: they answer with the caller's own rows."""
-NAMED_IN_BODY = frozenset({("api-mail", "post")})
+NOT_OURS = frozenset({("api-claude-code", "post")})
+"""Their body is another program's document; a later version of it may hold more."""
+NAMED_IN_BODY = frozenset({("api-mail", "post")}) | NOT_OURS
 """What a call is about stands in its body; `test_mail_api.py` asks for what strangers may not see.
 """
 

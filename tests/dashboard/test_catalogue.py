@@ -26,7 +26,13 @@ TEMPLATES = sorted(
     if path.parent.name != "api" and path.name != "parts.html"
 )
 """All but the reference of the API, which is English, and the gallery, whose data is made up."""
-SOURCES = sorted([*(BASE / "dashboard").rglob("*.py"), BASE / "orchestration/words.py"])
+SOURCES = sorted(
+    [
+        *(BASE / "dashboard").rglob("*.py"),
+        BASE / "orchestration/words.py",
+        BASE / "orchestration/mark_words.py",
+    ]
+)
 UNTRANSLATED = {
     "Countersign", "Ctrl K", "Enter", "Esc", "sha256", "JSON Lines", "CSV", "English", "S0", "S1",
     "S2", "S3", "P0",

@@ -43,6 +43,7 @@ PAGES = {
     "assignment": page("assignment", "slug", "assignment"),
     "artifact": page("artifact", "slug", "artifact"),
     "audit": page("audit"),
+    "agents": page("agents"),
     "new work": page("new_work"),
     "search": page("search"),
 }

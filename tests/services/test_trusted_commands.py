@@ -237,6 +237,7 @@ def steal(project: Project) -> Path:
     """Write a script that reads and writes our data directory, and a secret for it to find."""
     data = Path(settings.COUNTERSIGN_DATA_DIR)
     (data / "secret").write_text("secret")
+    (data / "planted").unlink(missing_ok=True)
     write(project, "t.sh", STEAL.format(data=data))
     return Path(project.workspace)
 

@@ -205,8 +205,13 @@ def test_a_fixer_may_propose_another_fix() -> None:
 
 def test_a_cross_verifier_agrees_or_not() -> None:
     result = parse_document(CrossVerifierResult, {"agrees": False, "findings": ["wrong total"]})
-    assert (result.agrees, result.findings) == (False, ("wrong total",))
+    [finding] = result.findings
+    assert not result.agrees
+    assert (finding.title, finding.severity, finding.category) == ("wrong total", "high", "defect")
     assert list(refused(CrossVerifierResult, {"agrees": "no"})) == ["agrees"]
+    assert refused(CrossVerifierResult, {"agrees": False})
+    graver = {"title": "wrong unit", "severity": "medium", "category": "assumption"}
+    assert refused(CrossVerifierResult, {"agrees": True, "findings": [graver]})
 
 
 def test_unknown_usage_stays_unknown() -> None:

@@ -5,12 +5,18 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Self
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from orchestration.api.shapes.base import AgentName, Id, OptionalId, OrNone, RowId, Shape, TaskId
-from orchestration.models import Artifact, Assignment, Task
+from orchestration.mark_words import mark_document
+from orchestration.models import Artifact, Assignment, Output, Task
+from orchestration.rules.trust import declared_trust, proven_trust, read_anchors, trust_band
 from orchestration.services.handshake_gate import needs_handshake
 from orchestration.states import Seat
+
+
+def _status_of(task: object) -> object:
+    return getattr(task, "status", task)
 
 
 class AssignmentShape(Shape):
@@ -113,7 +119,10 @@ class ClaimedShape(Shape):
 
 
 class LeaseShape(Shape):
-    """A lease after a heartbeat, or an assignment after its release."""
+    """A lease after a heartbeat, or an assignment after its release.
+
+    Shape: `task_status` is `waiting_human` while Sir is asked, so also over budget: stop working.
+    """
 
     id: RowId
     task: TaskId
@@ -121,6 +130,7 @@ class LeaseShape(Shape):
     status: str
     lease_expires_at: datetime | None
     is_clock_stopped: bool
+    task_status: Annotated[str, BeforeValidator(_status_of), Field(validation_alias="task")]
 
 
 class ResultShape(Shape):
@@ -150,8 +160,31 @@ class ResultShape(Shape):
         )
 
 
+class Anchor(Shape):
+    """A checkable fact that a text names: `[L2: the trace]`. It is no verification layer."""
+
+    anchor_level: int
+    text: str
+
+
+OUTPUT_FIELDS = (
+    "attempt", "version", "type", "title", "summary", "content", "path", "sha256", "size_bytes",
+    "assertions", "marks", "change_note", "is_orphan", "created_at",
+)  # fmt: skip
+READ_CHARACTERS = 100_000
+"""Characters of a content in which anchors are looked for."""
+
+
+def _in_words(marks: Any) -> Any:
+    return [mark_document(one) for one in marks]
+
+
 class OutputShape(Shape):
-    """An output. `is_orphan` marks what came under a lease that had ended."""
+    """An output. `is_orphan` marks what came under a lease that had ended.
+
+    Shape: trust figures are 0 to 1, the band goes by the proven one; `anchor_density` is None
+    where the text names no anchor.
+    """
 
     id: RowId
     task: TaskId
@@ -165,10 +198,36 @@ class OutputShape(Shape):
     sha256: str
     size_bytes: int
     assertions: list[Any]
-    marks: list[Any]
+    declared_trust: float
+    proven_trust: float
+    trust_band: str
+    anchors: list[Anchor]
+    anchor_density: float | None
+    marks: Annotated[list[Any], BeforeValidator(_in_words)]
     change_note: str
     is_orphan: bool
     created_at: datetime
+
+    @model_validator(mode="before")
+    @classmethod
+    def add_trust(cls, row: Any) -> Any:
+        """Add what follows from the claims and, without any, from the anchors of the text."""
+        if not isinstance(row, Output):
+            return row
+        reading = read_anchors(row.content[:READ_CHARACTERS])
+        proven = proven_trust(row.assertions)
+        held = {name: getattr(row, name) for name in OUTPUT_FIELDS}
+        return held | {
+            "pk": row.pk,
+            "task_id": row.task_id,
+            "declared_trust": round(declared_trust(row.assertions), 4),
+            "proven_trust": round(proven, 4),
+            "trust_band": trust_band(proven),
+            "anchors": [
+                {"anchor_level": one.anchor_level, "text": one.text} for one in reading.anchors
+            ],
+            "anchor_density": round(reading.density, 4) if reading.anchors else None,
+        }
 
 
 class CommentShape(Shape):
@@ -205,6 +264,12 @@ class ToolCallsShape(Shape):
     total: int
     stopped: bool
     warnings: list[str]
+
+
+class CodexShape(ToolCallsShape):
+    """What taking lines of Codex did. `turns` are those that the lines ended."""
+
+    turns: int
 
 
 class LogShape(Shape):

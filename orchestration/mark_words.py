@@ -1,0 +1,79 @@
+"""Words of marks, by their codes, in the reader's language; the brackets are part of a mark.
+
+Source: DESIGN section 8 ("Marks"), source document 003.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from django.utils.translation import gettext
+from django.utils.translation import gettext_lazy as _
+
+from orchestration.rules.tool_record import (
+    AGENT_VERIFIED,
+    INDEPENDENT_FAILED,
+    INDEPENDENT_OK,
+    NOT_VERIFIED,
+)
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrPromise
+
+KINDS: Mapping[str, str | StrPromise] = MappingProxyType(
+    {
+        INDEPENDENT_OK: _("independently verified ✓"),
+        INDEPENDENT_FAILED: _("independently verified ✗"),
+        AGENT_VERIFIED: _("agent verified"),
+        NOT_VERIFIED: _("not verified"),
+    }
+)
+CODES: Mapping[str, str | StrPromise] = MappingProxyType(
+    {
+        "build_passed": _("builds (exit 0)"),
+        "tests_passed": _("tests pass (exit 0)"),
+        "lint_passed": _("lint is clean (exit 0)"),
+        "run_passed": _("runs (exit 0)"),
+        "command_failed": _("command failed (exit %(exit_code)s): %(command)s"),
+        "command_interrupted": _("command interrupted: %(command)s"),
+        "command_passed": _("passed: %(command)s"),
+        "check_failed": _("failed: %(command)s"),
+        "file_exists": _("file exists: %(path)s"),
+        "file_missing": _("file is missing or empty: %(path)s"),
+        "claim_contradicted": _("contradicted: %(claim)s"),
+        "reasoning_only": _("this rests on reasoning; no verifying command was run"),
+    }
+)
+
+
+def mark_text(mark: Mapping[str, Any]) -> str:
+    """Say what a mark stands on; one without a code that we know says its own text."""
+    known = CODES.get(str(mark.get("code", "")))
+    if known is None:
+        return str(mark.get("text", ""))
+    try:
+        return str(str(known) % mark.get("params", {}))
+    except (KeyError, TypeError, ValueError):
+        return str(mark.get("text", ""))
+
+
+def mark_kind(kind: str) -> str:
+    """The kind of a mark in brackets."""
+    return f"[{KINDS.get(kind, kind)}]"
+
+
+def mark_document(mark: Mapping[str, Any]) -> dict[str, Any]:
+    """A stored mark with its words beside it: `label` in brackets, `text` in this language."""
+    label = mark_kind(str(mark.get("kind", "")))
+    return {**mark, "label": label, "text": mark_text(mark)}
+
+
+def mark_lines(marks: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Write marks as the lines that stand below a reply: one a kind, what it stands on listed."""
+    by_kind: dict[str, list[str]] = {}
+    for one in marks:
+        by_kind.setdefault(str(one.get("kind", "")), []).append(mark_text(one))
+    between = gettext(", ")
+    return [f"{mark_kind(kind)} {between.join(texts)}" for kind, texts in by_kind.items()]
