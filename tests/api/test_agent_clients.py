@@ -3,88 +3,29 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Any
+from collections.abc import Iterator
 
 import httpx
 import pytest
 
-from tests.deployment.processes import ROOT, command_environment, manage, wait_until
-
-ADDRESS = r"Countersign is at (http://\S+)/ "
-CLIENTS = ROOT / "examples" / "agents"
-CLIENT_SECONDS = 60
-
-
-class Server:
-    """A running server with one project, Sir's token and an agent's."""
-
-    def __init__(self, url: str, data_dir: Path) -> None:
-        self.url = url
-        self.data_dir = data_dir
-        self.sir = self.command("create_token", "sir", "--allow-decide", "--quiet")
-        self.command("create_project", "shop")
-        self.agent = self.command("create_agent", "worker", "--project", "shop", "--quiet")
-
-    def command(self, *arguments: str) -> str:
-        """Run a command of manage.py to its end. Return what it says."""
-        with manage(*arguments, data_dir=self.data_dir) as running:
-            assert running.wait() == 0, running.output
-            return running.lines[-1]
-
-    def ask(self, method: str, path: str, **options: Any) -> Any:
-        """Ask as Sir. Return the document."""
-        answer = httpx.request(
-            method,
-            f"{self.url}{path}",
-            headers={"Authorization": f"Bearer {self.sir}"},
-            timeout=CLIENT_SECONDS,
-            **options,
-        )
-        assert answer.is_success, answer.text
-        return answer.json()
-
-    def submit(self, text: str) -> str:
-        """Hand in a message. Return the task's readable key."""
-        task = self.ask("POST", "/api/projects/shop/messages", json={"text": text})["task"]
-        return str(task["key"])
-
-    def task(self, key: str) -> Any:
-        """Read everything about a task."""
-        return self.ask("GET", f"/api/projects/shop/tasks/{key}?expand=all")
-
-    def is_done(self, key: str) -> bool:
-        """Whether a task is done."""
-        return bool(self.task(key)["status"] == "done")
+from tests.api.served import (
+    CLIENT_SECONDS,
+    CLIENTS,
+    Server,
+    python_client,
+    run_client,
+    serving,
+    start_client,
+)
+from tests.deployment.processes import wait_until
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """Serve from a data directory of its own."""
-    data_dir = tmp_path_factory.mktemp("served")
-    with manage("serve", data_dir=data_dir) as running:
-        yield Server(running.wait_for(ADDRESS), data_dir)
-        running.stop()
-
-
-def run_client(server: Server, command: Sequence[str]) -> str:
-    """Run a client as a process of its own. Return what it prints."""
-    environment = command_environment(server.data_dir, {"COUNTERSIGN_TOKEN": server.agent})
-    done = subprocess.run(  # noqa: S603  # our own clients
-        list(command),
-        env={**environment, "COUNTERSIGN_URL": server.url},
-        cwd=CLIENTS,
-        capture_output=True,
-        text=True,
-        timeout=CLIENT_SECONDS,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert server.agent not in done.stdout + done.stderr
-    return done.stdout
+    with serving(tmp_path_factory.mktemp("served")) as running:
+        yield running
 
 
 @pytest.mark.faults
@@ -126,15 +67,9 @@ def test_both_clients_claim_and_do_real_work(server: Server) -> None:
 def test_failing_command_fails_the_step_and_waiting_client_gets_work_at_once(
     server: Server,
 ) -> None:
-    environment = command_environment(server.data_dir, {"COUNTERSIGN_TOKEN": server.agent})
     fail = "import sys; sys.exit(3)"
-    with subprocess.Popen(  # noqa: S603  # our own client
-        [sys.executable, "agent.py", "--limit", "1", "--", sys.executable, "-c", fail],
-        env={**environment, "COUNTERSIGN_URL": server.url},
-        cwd=CLIENTS,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as waiting:
+    command = python_client("agent.py", "--limit", "1", "--", sys.executable, "-c", fail)
+    with start_client(server, command) as waiting:
         key = server.submit("Implement what cannot be")
         said, _ = waiting.communicate(timeout=CLIENT_SECONDS)
     assert said.startswith(f"{key}: ")
