@@ -23,9 +23,9 @@ import django
 import psycopg
 import redis as redis_library
 
-from tests.bench import bare_celery, workloads
+from tests.bench import bare_celery, claims, workloads
 from tests.bench.bare_celery import bare_workers
-from tests.bench.installation import Installation, embedded, quantile, scaled_out
+from tests.bench.installation import PLAIN, Installation, embedded, quantile, scaled_out
 from tests.bench.prompts import prompt_latencies
 from tests.services_up import RedisServer
 
@@ -89,6 +89,28 @@ def hint_rows(place: Installation) -> list[Row]:
         ("W6 coalesced hints", words(others), "≤ 300"),
         ("W6 hints missing", str(missing), "0"),
     ]
+
+
+def claim_rows(place: Installation, title: str) -> list[Row]:
+    """Claims over HTTP, on one installation."""
+    ours, bare = claims.claim_rates(place)
+    told = f"{ours:.0f}/s beside {bare:.0f}/s, {ours / bare:.2f} of it"
+    took = claims.finish_and_claim_next(place)
+    seconds, given, errors = claims.claims_in_flight(place)
+    flight = f"{errors} errors, {given} given out in {seconds:.1f} s"
+    return [
+        (f"claim over HTTP, {title}, beside a bare DRF view", told, "≥ 0.75"),
+        (f"finish and claim the next, {title}", words(took), ""),
+        (f"200 claims in flight, {title}", flight, "0 errors, 200 given out"),
+    ]
+
+
+def measure_claims(folder: Path) -> list[Row]:
+    """Claims on both databases, where steps wait for agents."""
+    with embedded(folder, PLAIN) as place:
+        rows = claim_rows(place, "SQLite")
+    with scaled_out(folder, seats=PLAIN) as place:
+        return rows + claim_rows(place, "PostgreSQL")
 
 
 def measure_scaled_out(folder: Path, wanted: set[str]) -> list[Row]:
@@ -165,7 +187,7 @@ def report(rows: Sequence[Row]) -> str:
 
 def main(arguments: Sequence[str]) -> int:
     """Run what is asked for; all of it writes the page."""
-    everything = {"S0", "W1", "W2", "W3", "W4", "W6", "prompt", "memory"}
+    everything = {"S0", "W1", "W2", "W3", "W4", "W6", "prompt", "memory", "claims"}
     wanted = set(arguments) or everything
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="countersign-bench-") as folder:
@@ -175,6 +197,8 @@ def main(arguments: Sequence[str]) -> int:
             rows += measure_embedded(Path(folder), wanted)
         if wanted & {"W1", "W2", "W3", "W4", "prompt"}:
             rows += measure_scaled_out(Path(folder), wanted)
+        if "claims" in wanted:
+            rows += measure_claims(Path(folder))
     page = report(rows)
     sys.stdout.write(page)
     if wanted == everything:

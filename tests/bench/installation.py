@@ -22,7 +22,9 @@ from tests.deployment.processes import ROOT, ManageProcess, command_environment,
 from tests.services_up import PostgresServer, RedisServer
 
 ADDRESS = r"Countersign is at (http://\S+?/) "
-SEAT = {"COUNTERSIGN_EXTRA_SEATS": "tests.bench.instant.InstantSeat", "SIR_PASSWORD": "bench-sir-9"}
+PLAIN = {"SIR_PASSWORD": "bench-sir-9"}
+"""As an operator starts it: steps without commands wait for agents."""
+SEAT = {**PLAIN, "COUNTERSIGN_EXTRA_SEATS": "tests.bench.instant.InstantSeat"}
 WAIT_SECONDS = 600.0
 LOOK_SECONDS = 0.05
 
@@ -117,21 +119,23 @@ class Installation:
 
 
 @contextmanager
-def embedded(folder: Path) -> Iterator[Installation]:
+def embedded(folder: Path, seats: Mapping[str, str] = SEAT) -> Iterator[Installation]:
     """One process, SQLite, nothing else."""
     data_dir = folder / f"embedded-{uuid4().hex[:6]}"
-    with manage("serve", data_dir=data_dir, environment=SEAT) as web:
-        yield Installation(data_dir, SEAT, web)
+    with manage("serve", data_dir=data_dir, environment=seats) as web:
+        yield Installation(data_dir, seats, web)
         web.stop()
 
 
 @contextmanager
-def scaled_out(folder: Path, workers: int = 2, threads: int = 2) -> Iterator[Installation]:
+def scaled_out(
+    folder: Path, workers: int = 2, threads: int = 2, seats: Mapping[str, str] = SEAT
+) -> Iterator[Installation]:
     """PostgreSQL and Redis; one web process, some workers and the scheduler."""
     with ExitStack() as stack:
         postgres, redis = stack.enter_context(PostgresServer()), stack.enter_context(RedisServer())
         environment = {
-            **SEAT,
+            **seats,
             "DATABASE_URL": postgres.create_database(f"bench_{uuid4().hex[:8]}"),
             "REDIS_URL": f"{redis.url}/0",
         }
