@@ -12,6 +12,7 @@ from tests.api.callers import Caller, agent_client, problem, session_client
 from tests.factories import agent_step, drive, submit_plan
 
 TASKS = "/api/projects/demo/tasks"
+MAIL = "/api/mail/"
 CODE = {
     "type": "code",
     "title": "slug.py",
@@ -111,6 +112,8 @@ def test_4_collaboration_by_observation_is_seen_by_agents_and_on_the_board(
     assert agent.send(f"{path}/comments", seen).status_code == 201
     asked = {"body": "@zhangfei which scripts do the titles use?"}
     assert agent.send(f"{path}/comments", asked).status_code == 201
+    (mail,) = other.read(MAIL, box="in")["results"]
+    assert (mail["sender"], mail["content"]) == ("agent:worker", asked["body"])
     answered = {"body": "Latin and Chinese; keep both."}
     assert other.send(f"{path}/comments", answered).status_code == 201
     task = agent.read(f"{path}?expand=all")
@@ -120,3 +123,19 @@ def test_4_collaboration_by_observation_is_seen_by_agents_and_on_the_board(
     page = board.get(f"/projects/demo/tasks/{root.pk}/risks/").content.decode()
     assert risk in page
     assert finish(agent, path)["status"] == "done"
+
+
+def test_5_mail_of_type_inform_arrives_expects_no_reply_and_creates_none(
+    agent: Caller, project: Project
+) -> None:
+    other = agent_client(project, name="zhangfei")
+    told = {"type": "inform", "to": "zhangfei", "message_id": "m-1", "content": "接口已改为 v2。"}
+    for status in (201, 200):
+        assert agent.send(MAIL, told).status_code == status
+    (mail,) = other.read(MAIL, box="in")["results"]
+    assert (mail["sender"], mail["content"], mail["expects_reply"]) == (
+        "agent:worker", "接口已改为 v2。", False,
+    )  # fmt: skip
+    assert other.read(MAIL, box="in", unanswered="true")["results"] == []
+    assert agent.read(MAIL, box="in")["results"] == []
+    assert not Task.objects.exists()

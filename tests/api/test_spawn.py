@@ -60,6 +60,9 @@ def test_child_is_assessed_offered_and_done_before_its_spawner(
         f"{child['key']} ended: done"
     ]
     assert [one["status"] for one in told["children"]] == ["done"]
+    (mail,) = agent.read("/api/mail/", box="in")["results"]
+    assert (mail["type"], mail["sender"], mail["expects_reply"]) == ("inform", "system", False)
+    assert mail["content"] == f"{child['key']} ended: done"
     assert agent.send(f"{held}/status", {"status": "review"}).json()["status"] == "done"
 
 

@@ -93,10 +93,11 @@ def hint_rows(place: Installation) -> list[Row]:
 
 def claim_rows(place: Installation, title: str) -> list[Row]:
     """Claims over HTTP, on one installation."""
-    ours, bare = claims.claim_rates(place)
+    tokens = claims.new_tokens(place)
+    ours, bare = claims.claim_rates(place, tokens)
     told = f"{ours:.0f}/s beside {bare:.0f}/s, {ours / bare:.2f} of it"
-    took = claims.finish_and_claim_next(place)
-    seconds, given, errors = claims.claims_in_flight(place)
+    took = claims.finish_and_claim_next(place, tokens)
+    seconds, given, errors = claims.claims_in_flight(place, tokens)
     flight = f"{errors} errors, {given} given out in {seconds:.1f} s"
     return [
         (f"claim over HTTP, {title}, beside a bare DRF view", told, "≥ 0.75"),

@@ -19,16 +19,17 @@ from tests.deployment.processes import ROOT, command_environment, wait_until
 from tests.services_up import free_port
 
 CLIENTS = 4
-TOKENS = 20
-"""As many agents as it takes to stay below each one's rate."""
+TOKENS = 4
+"""As many agents as it takes to stay below the burst that each one may make."""
 ROUNDS, CLAIMS = 3, 60
 
 
-def new_tokens(installation: Installation, project: str) -> list[str]:
-    """Make the agents of a project. Return their tokens."""
-    arguments = ("--project", project, "--scopes", "observe,execute", "--quiet")
+def new_tokens(installation: Installation) -> list[str]:
+    """Make agents that work in every project. Return their tokens."""
     return [
-        installation.command("create_agent", f"{project}-{number}", *arguments).strip()
+        installation.command(
+            "create_agent", f"bench-{number}", "--scopes", "observe,execute", "--quiet"
+        ).strip()
         for number in range(TOKENS)
     ]
 
@@ -58,18 +59,18 @@ def rate(work: Callable[[httpx.Client, int], None], tasks: Sequence[int]) -> flo
     return len(tasks) / (time.monotonic() - began)
 
 
-def claim_rates(installation: Installation) -> tuple[float, float]:
+def claim_rates(installation: Installation, tokens: Sequence[str]) -> tuple[float, float]:
     """The rate of our claims and of the bare view's, in turn on one database, medians of three.
 
     Units: a second.
     """
     project = installation.new_project()
-    tokens = cycle(new_tokens(installation, project))
+    turns = cycle(tokens)
     tasks = new_tasks(installation, project, 2 * ROUNDS * CLAIMS + 40)
 
     def claim(client: httpx.Client, pk: int) -> None:
         url = f"{installation.url}api/projects/{project}/tasks/{pk}/claim"
-        answer = client.post(url, headers={"Authorization": f"Bearer {next(tokens)}"})
+        answer = client.post(url, headers={"Authorization": f"Bearer {next(turns)}"})
         answer.raise_for_status()
 
     with bare_server(installation) as bare:
@@ -118,10 +119,11 @@ def _answers(url: str) -> bool:
     return True
 
 
-def finish_and_claim_next(installation: Installation, count: int = 100) -> list[float]:
+def finish_and_claim_next(
+    installation: Installation, tokens: Sequence[str], count: int = 100
+) -> list[float]:
     """Hand in a task and take the next in one request, again and again. Units: milliseconds."""
     project = installation.new_project()
-    tokens = new_tokens(installation, project)
     new_tasks(installation, project, count + 1)
     headers = {"Authorization": f"Bearer {tokens[0]}"}
     wish = {"seats": ["executor"], "projects": [project]}
@@ -144,10 +146,11 @@ def finish_and_claim_next(installation: Installation, count: int = 100) -> list[
     return took
 
 
-def claims_in_flight(installation: Installation, count: int = 200) -> tuple[float, int, int]:
+def claims_in_flight(
+    installation: Installation, tokens: Sequence[str], count: int = 200
+) -> tuple[float, int, int]:
     """Send claims all at once. Shape: seconds until the last answer, tasks given out, errors."""
     project = installation.new_project()
-    tokens = new_tokens(installation, project)
     new_tasks(installation, project, count)
     return asyncio.run(_send_all(installation, project, tokens, count))
 
