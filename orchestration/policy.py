@@ -28,6 +28,7 @@ from pydantic import (
 )
 
 from orchestration import trigger_words
+from orchestration.contracts.checks import Checks
 from orchestration.errors import Fault, PolicyInvalid
 from orchestration.guardrails import Guardrails
 from orchestration.states import DecisionKind, Seat
@@ -310,6 +311,7 @@ class Policy(Section):
     notifications: Notifications = Notifications()
     workflow: WorkflowSwitches = WorkflowSwitches()
     guardrails: Guardrails = Guardrails()
+    checks: Checks = Checks()
 
     @classmethod
     def parse(cls, document: Mapping[str, Any]) -> Policy:

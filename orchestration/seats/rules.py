@@ -11,7 +11,7 @@ from pathlib import Path
 
 from orchestration.contracts.plan import Plan as PlanDocument
 from orchestration.errors import CountersignError
-from orchestration.models import Assignment, Plan, Task
+from orchestration.models import Assignment, Output, Plan, Task
 from orchestration.models.rows import fetch_rows
 from orchestration.rules.listed_steps import plan_from_message
 from orchestration.rules.plan_audit import audit_plan
@@ -21,6 +21,7 @@ from orchestration.seats.authority import refusal_of
 from orchestration.seats.base import MAX_ARTIFACT_BYTES, Document, SeatJob, SeatLink
 from orchestration.seats.claim_checks import check_claims
 from orchestration.seats.commands import run_all
+from orchestration.seats.independent import check_spoken, spoken_claims_of
 from orchestration.states import Seat
 
 PLAYBOOK = "playbook"
@@ -110,9 +111,16 @@ def gather_evidence(job: SeatJob, link: SeatLink) -> Document:
             evidence["runs"] = run_all(task, again, link) if again else evidence["runs"]
             evidence["verifies"] = run_all(task, task.verify, link, keep_going=True)
         evidence["claims"] = check_claims(task, link)
+        evidence["spoken"] = check_spoken(task, spoken_claims_of(task, _newest(task)), link)
     may_differ = is_verification and task.fix_round > 0
     files, missing, changed = _read_files(task, may_differ=may_differ)
     return evidence | {"files": files, "missing": missing, "changed": changed}
+
+
+def _newest(task: Task) -> list[Output]:
+    """The newest version of each output of this attempt."""
+    rows = task.outputs.filter(attempt=task.attempt, is_orphan=False).select_related("assignment")
+    return list({one.title: one for one in rows.order_by("pk")}.values())
 
 
 def _last_runs(task: Task) -> list[Document]:

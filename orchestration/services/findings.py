@@ -13,7 +13,10 @@ from orchestration.contracts.results import CrossFinding
 from orchestration.models import Task
 from orchestration.rules.contradictions import Contradiction, claim_key
 from orchestration.services.verification import Evidence
-from orchestration.states import Severity
+from orchestration.states import DefectStatus, Severity
+
+SPOKEN = "claim:"
+"""How the source key of a claim begins."""
 
 
 def found_defects(
@@ -21,8 +24,8 @@ def found_defects(
 ) -> list[dict[str, Any]]:
     """List the defects that QA by rules finds.
 
-    A covered failing run, a failing verify command, a claim that its own check or the record
-    contradicts (`said`).
+    A covered failing run, a failing verify command, a claim that its own check, the record (`said`)
+    or our own look into the workspace contradicts.
     """
     found = []
     covered = task.on_failure or {}
@@ -36,7 +39,41 @@ def found_defects(
     for one in evidence.claims:
         if not one.get("refusal") and not one["ok"]:
             found.append(_from_claim(one))
-    return found + [_from_record(one) for one in said]
+    found += [_from_record(one) for one in said]
+    return found + _spoken_defects(task, evidence)
+
+
+def _spoken_defects(task: Task, evidence: Evidence) -> list[dict[str, Any]]:
+    """What was said and is not so; a fixed claim that cannot be checked again stays open."""
+    standing: set[str] = set()
+    if task.fix_round and evidence.spoken:
+        fixed = task.defects.filter(status=DefectStatus.FIXED.value, source_key__startswith=SPOKEN)
+        standing = set(fixed.values_list("source_key", flat=True))
+    return [
+        _from_spoken(task, one)
+        for one in evidence.spoken
+        if one["verdict"] == "contradicted"
+        or (one["verdict"] == "unverified" and one["key"] in standing)
+    ]
+
+
+def _from_spoken(task: Task, checked: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "severity": Severity.HIGH.value,
+        "category": "defect",
+        "title": f"{task.title}: claimed, but not so: {checked['claim']}"[:300],
+        "description": checked["why"],
+        "evidence": {
+            "claim": checked["claim"],
+            "command": " ".join(checked["argv"]),
+            "exit_code": checked["exit_code"],
+            "outcome": checked["verdict"],
+            "output_tail": checked["output_tail"] or checked["why"],
+            "grade": "rerun",
+        },
+        "proposed_fix": None,
+        "source_key": checked["key"],
+    }
 
 
 def _from_claim(one: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from orchestration.models import Assignment, Defect, Output, QAReview, Task
 from orchestration.models.rows import new_row
 from orchestration.models.statements import defects_in
 from orchestration.seats.claim_checks import has_checks
+from orchestration.seats.independent import spoken_claims_of
 from orchestration.seats.registry import EXTERNAL
 from orchestration.services.artifacts import lock_artifacts
 from orchestration.services.assignments import queue_assignment
@@ -66,7 +67,9 @@ def needs_evidence(task: Task, outputs: Sequence[Output]) -> bool:
         return True
     if any(has_checks(task, one.assertions) for one in outputs):
         return True
-    return bool(task.run) and (task.fix_round > 0 or task.on_failure is not None)
+    if bool(task.run) and (task.fix_round > 0 or task.on_failure is not None):
+        return True
+    return bool(task.project.workspace) and bool(spoken_claims_of(task, outputs))
 
 
 def judge(

@@ -40,14 +40,16 @@ class Evidence:
 
     Shape: `runs` and `verifies` are command records `{index, argv, ok, exit_code, outcome,
     output_tail, duration_ms}`; `claims` the same for claims' own commands, each with `output` and
-    `assertion` (ids), a `refusal` where it was not run; `files` the bytes of outputs that are
-    paths; `missing` expected artifacts that are absent or empty; `changed` paths whose content
-    differs from the hand-in; `refusal` why commands may not run here.
+    `assertion` (ids), a `refusal` where it was not run; `spoken` what we found of each claim in the
+    agent's words, as `seats.independent` shapes it; `files` the bytes of outputs that are paths;
+    `missing` expected artifacts that are absent or empty; `changed` paths whose content differs
+    from the hand-in; `refusal` why commands may not run here.
     """
 
     runs: tuple[Mapping[str, Any], ...] = ()
     verifies: tuple[Mapping[str, Any], ...] = ()
     claims: tuple[Mapping[str, Any], ...] = ()
+    spoken: tuple[Mapping[str, Any], ...] = ()
     files: Mapping[str, bytes] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
@@ -75,6 +77,7 @@ def step_layers(
         return layers
     if task.verify or evidence.claims or task.complexity in (Complexity.MEDIUM, Complexity.HIGH):
         layers += _anchor_layers(task, evidence)
+    layers += spoken_layers(evidence)
     return layers
 
 
@@ -125,6 +128,28 @@ def _anchor_layers(task: Task, evidence: Evidence) -> list[Layer]:
 def _anchor_row(run: Mapping[str, Any], name: str) -> Layer:
     outcome = LayerOutcome.PASSED if run["ok"] else LayerOutcome.FAILED
     return Layer("L3", outcome, name=name, grade=RERUN, record=run)
+
+
+_SPOKEN = {
+    "proven": LayerOutcome.PASSED,
+    "contradicted": LayerOutcome.FAILED,
+    "unverified": LayerOutcome.NOT_POSSIBLE,
+}
+
+
+def spoken_layers(evidence: Evidence) -> list[Layer]:
+    """One L3 row a claim that we checked ourselves: what was said, and what we found."""
+    return [
+        Layer(
+            "L3",
+            _SPOKEN[one["verdict"]],
+            name=f"{one['key']}: {one['claim']}",
+            findings=(one["why"],) if one["why"] else (),
+            grade=NONE if one["verdict"] == "unverified" else RERUN,
+            record=one if one["argv"] else None,
+        )
+        for one in evidence.spoken
+    ]
 
 
 def report_layers(task: Task) -> list[Layer]:

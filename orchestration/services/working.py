@@ -145,6 +145,7 @@ def _evidence(document: Mapping[str, Any]) -> Evidence:
         runs=tuple(document["runs"]),
         verifies=tuple(document["verifies"]),
         claims=tuple(document.get("claims", ())),
+        spoken=tuple(document.get("spoken", ())),
         files=document["files"],
         missing=tuple(document["missing"]),
         changed=tuple(document["changed"]),

@@ -1,0 +1,76 @@
+"""Read how many tests a tool says it ran, from the end of its output.
+
+Source: the summaries of pytest, unittest, go test -v, node --test (TAP and spec), Jest, Vitest,
+Mocha, Bun and cargo.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_NUMBER = r"(\d{1,7})"
+_PYTEST_LINE = re.compile(
+    r"^.{0,200}\b(?:passed|failed|errors?)\b.{0,100} in \d[\d.:]*s.*$", re.MULTILINE
+)
+_RAN = re.compile(rf"^Ran {_NUMBER} tests? in ", re.MULTILINE)
+_RAN_FAILED = re.compile(r"^FAILED \(([^)]{1,100})\)", re.MULTILINE)
+_PAIRS = (
+    (re.compile(rf"^# pass {_NUMBER}$", re.M), re.compile(rf"^# fail {_NUMBER}$", re.M)),
+    (re.compile(rf"^ℹ pass {_NUMBER}$", re.M), re.compile(rf"^ℹ fail {_NUMBER}$", re.M)),
+    (
+        re.compile(rf"^Tests:.{{0,100}}?\b{_NUMBER} passed", re.M),
+        re.compile(rf"^Tests:.{{0,100}}?\b{_NUMBER} failed", re.M),
+    ),
+    (
+        re.compile(rf"^\s*Tests .{{0,60}}?\b{_NUMBER} passed", re.M),
+        re.compile(rf"^\s*Tests .{{0,60}}?\b{_NUMBER} failed", re.M),
+    ),
+    (
+        re.compile(rf"^\s*{_NUMBER} passing\b", re.M),
+        re.compile(rf"^\s*{_NUMBER} failing\b", re.M),
+    ),
+    (re.compile(rf"^\s*{_NUMBER} pass$", re.M), re.compile(rf"^\s*{_NUMBER} fail$", re.M)),
+    (
+        re.compile(rf"^test result: .{{0,20}}?{_NUMBER} passed", re.M),
+        re.compile(rf"^test result: .{{0,60}}?{_NUMBER} failed", re.M),
+    ),
+)
+_GO = re.compile(r"^--- (PASS|FAIL): ", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class TestCounts:
+    """How many tests a run had."""
+
+    __test__ = False
+
+    passed: int
+    failed: int
+
+
+def read_counts(output: str) -> TestCounts | None:
+    """Read the counts of one run; None where no known summary is there."""
+    lines = _PYTEST_LINE.findall(output)
+    if lines:
+        return TestCounts(_in(lines[-1], "passed"), _in(lines[-1], r"(?:failed|errors?)"))
+    ran = _RAN.findall(output)
+    if ran:
+        troubles = sum(map(int, re.findall(r"(?:failures|errors)=(\d{1,7})", _failures(output))))
+        return TestCounts(max(0, int(ran[-1]) - troubles), troubles)
+    for good, bad in _PAIRS:
+        passed = good.findall(output)
+        failed = bad.findall(output)
+        if passed or failed:
+            return TestCounts(sum(map(int, passed)), sum(map(int, failed)))
+    told = _GO.findall(output)
+    return TestCounts(told.count("PASS"), told.count("FAIL")) if told else None
+
+
+def _in(line: str, word: str) -> int:
+    return sum(int(one) for one in re.findall(rf"(\d{{1,7}}) {word}\b", line))
+
+
+def _failures(output: str) -> str:
+    found = _RAN_FAILED.findall(output)
+    return found[-1] if found else ""

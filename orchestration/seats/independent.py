@@ -1,0 +1,215 @@
+"""Check in the workspace what an agent says it did: files, builds, tests, and their counts.
+
+What cannot be checked is unverified with its reason, never a pass.
+Source: DESIGN section 8 ("Independent verification"); source 003.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from orchestration.contracts.plan import VerificationCommand
+from orchestration.errors import CountersignError
+from orchestration.models import Comment, Output, Task
+from orchestration.rules.run_counts import TestCounts, read_counts
+from orchestration.rules.spoken_claims import SpokenClaim, find_spoken_claims
+from orchestration.rules.toolchains import (
+    Argv,
+    Toolchain,
+    detect_toolchains,
+    is_environment_failure,
+)
+from orchestration.runner.workspace import artifact_exists, read_inside
+from orchestration.seats.authority import NO_WORKSPACE
+from orchestration.seats.base import SeatLink
+from orchestration.seats.commands import Record, run_one
+from orchestration.seats.sandboxing import NO_SANDBOX, sandbox_report
+from orchestration.states import CommentType, OutputType
+
+PROVEN, CONTRADICTED, UNVERIFIED = "proven", "contradicted", "unverified"
+PROSE = frozenset({OutputType.DOCUMENT.value, OutputType.OTHER.value})
+MOST_FILE_BYTES = 1_000_000
+NO_TOOL = frozenset({"not_found", "not_executable"})
+NOT_FINISHED = frozenset({"timed_out", "stopped", "refused", "memory_limit", "output_limit"})
+
+
+def spoken_claims_of(task: Task, outputs: Iterable[Output]) -> list[SpokenClaim]:
+    """Read what the agent of this attempt says it did, in its outputs and its hand-off.
+
+    Shape: empty for work of our own backends, whose record needs no words.
+    """
+    rows = [one for one in outputs if one.assignment is not None and one.assignment.agent_id]
+    if not rows:
+        return []
+    texts = [text for one in rows for text in (one.summary, _prose(one))]
+    handed = Comment.objects.filter(
+        task=task,
+        attempt=task.attempt,
+        comment_type=CommentType.HANDOFF.value,
+        agent__isnull=False,
+    )
+    texts += handed.order_by("pk").values_list("body", flat=True)
+    found: dict[tuple[object, ...], SpokenClaim] = {}
+    for text in texts:
+        for claim in find_spoken_claims(text):
+            found.setdefault((claim.key, claim.passed, claim.failed), claim)
+    return list(found.values())
+
+
+def _prose(output: Output) -> str:
+    return output.content if output.type in PROSE and not output.path else ""
+
+
+def check_spoken(task: Task, claims: Sequence[SpokenClaim], link: SeatLink) -> list[Record]:
+    """Check claims. Shape: `{claim, key, kind, verdict, why, counts, argv, exit_code, output_tail,
+    duration_ms}` each; a build or a test runs once, however often it is claimed."""
+    checker = _Checker(task, link)
+    return [checker.check(claim) for claim in claims]
+
+
+class _Checker:
+    """Check the claims of one hand-in, each command once."""
+
+    def __init__(self, task: Task, link: SeatLink) -> None:
+        self.task = task
+        self.link = link
+        self.workspace = Path(task.project.workspace) if task.project.workspace else None
+        self.done: dict[Argv, Record] = {}
+        self._toolchains: list[Toolchain] | None = None
+
+    def check(self, claim: SpokenClaim) -> Record:
+        """Check one claim."""
+        record: Record = {
+            "claim": claim.text, "key": claim.key, "kind": claim.kind, "verdict": UNVERIFIED,
+            "why": "", "counts": None, "argv": [], "exit_code": None, "output_tail": "",
+            "duration_ms": None,
+        }  # fmt: skip
+        if self.workspace is None:
+            return record | {"why": NO_WORKSPACE}
+        if claim.kind == "file":
+            verdict, why = self._check_file(self.workspace, claim.path)
+            return record | {"verdict": verdict, "why": why}
+        if not sandbox_report().is_code_of_agents_run:
+            return record | {"why": NO_SANDBOX}
+        return record | self._check_commands(claim)
+
+    def _check_file(self, workspace: Path, path: str) -> tuple[str, str]:
+        relative = path
+        if path.startswith("/"):
+            root = workspace.resolve()
+            if not Path(path).is_relative_to(root):
+                return UNVERIFIED, f"{path} is outside of the workspace"
+            relative = str(Path(path).relative_to(root))
+        try:
+            size = artifact_exists(workspace, relative)
+        except CountersignError as error:
+            return UNVERIFIED, error.detail
+        if size is None:
+            return CONTRADICTED, f"there is no {path} in the workspace"
+        return PROVEN, f"{path} exists, {size} bytes"
+
+    def _check_commands(self, claim: SpokenClaim) -> Record:
+        runs = []
+        for toolchain in self.toolchains():
+            if claim.toolchain in ("", toolchain.name):
+                choices = toolchain.build if claim.kind == "build" else toolchain.test
+                if choices:
+                    runs.append(self._run_first(claim.kind, choices))
+        if not runs:
+            return {"why": f"nothing here says how to {claim.kind}"}
+        worst = min(runs, key=lambda run: _RANK[run["verdict"]])
+        if claim.kind == "test" and worst["verdict"] != UNVERIFIED:
+            return _compare(claim, worst, runs)
+        return worst
+
+    def toolchains(self) -> list[Toolchain]:
+        """Detect the toolchains of the workspace, once."""
+        if self._toolchains is None and self.workspace is not None:
+            names = [one.name for one in self.workspace.iterdir()]
+            self._toolchains = detect_toolchains(
+                names, self._read, self.task.project.policy.checks.toolchains
+            )
+        return self._toolchains or []
+
+    def _read(self, name: str) -> str:
+        if self.workspace is None:
+            return ""
+        try:
+            return read_inside(self.workspace, name, MOST_FILE_BYTES).decode("utf-8", "replace")
+        except CountersignError:
+            return ""
+
+    def _run_first(self, kind: str, choices: Sequence[Argv]) -> Record:
+        """Run the first alternative whose tool is there."""
+        run: Record = {}
+        for argv in choices:
+            run = self._run(kind, argv)
+            if not run["is_tool_missing"]:
+                break
+        return run
+
+    def _run(self, kind: str, argv: Argv) -> Record:
+        if argv not in self.done:
+            checks = self.task.project.policy.checks
+            seconds = checks.build_seconds if kind == "build" else checks.test_seconds
+            command = VerificationCommand(argv=argv, timeout_seconds=seconds)
+            self.link.log(f"$ {command.text}\n")
+            self.done[argv] = _judge_run(kind, run_one(self.task, command, self.link))
+        return self.done[argv]
+
+
+_RANK = {CONTRADICTED: 0, UNVERIFIED: 1, PROVEN: 2}
+
+
+def _judge_run(kind: str, run: Record) -> Record:
+    """Say what one run of our own shows, before any count is compared."""
+    tail = run["output_tail"]
+    counts = read_counts(tail) if kind == "test" else None
+    is_missing = run["outcome"] in NO_TOOL or _lacks_module(run)
+    verdict, why = PROVEN, ""
+    words = " ".join(run["argv"])[:80]
+    if is_missing:
+        verdict, why = UNVERIFIED, f"{run['argv'][0]} or a part of it is not installed here"
+    elif run["outcome"] in NOT_FINISHED:
+        verdict, why = UNVERIFIED, f"{words}: {run['outcome']}"
+    elif kind == "test" and _ran_nothing(run, counts):
+        verdict, why = UNVERIFIED, f"{words} found no test"
+    elif not run["ok"] and is_environment_failure(tail):
+        verdict, why = UNVERIFIED, f"{words} lacks something of this machine"
+    elif not run["ok"]:
+        verdict, why = CONTRADICTED, f"{words}: exit {run['exit_code']}"
+    return {
+        "verdict": verdict, "why": why, "is_tool_missing": is_missing,
+        "counts": [counts.passed, counts.failed] if counts is not None else None,
+        "argv": run["argv"], "exit_code": run["exit_code"], "output_tail": tail,
+        "duration_ms": run["duration_ms"],
+    }  # fmt: skip
+
+
+def _lacks_module(run: Record) -> bool:
+    is_module = list(run["argv"][1:2]) == ["-m"]
+    return is_module and f"No module named {run['argv'][2]}" in run["output_tail"]
+
+
+def _ran_nothing(run: Record, counts: TestCounts | None) -> bool:
+    if counts is not None:
+        return counts.passed + counts.failed == 0
+    return run["exit_code"] == 5 or "no tests ran" in run["output_tail"]
+
+
+def _compare(claim: SpokenClaim, worst: Record, runs: Sequence[Record]) -> Record:
+    """Compare claimed counts with those of our own runs."""
+    if claim.passed is None:
+        return worst
+    known = [run["counts"] for run in runs]
+    if any(one is None for one in known):
+        if worst["verdict"] == CONTRADICTED and claim.failed is None:
+            return worst
+        return worst | {"verdict": UNVERIFIED, "why": "our run does not tell how many tests it ran"}
+    passed, failed = sum(one[0] for one in known), sum(one[1] for one in known)
+    expected = claim.failed or 0
+    if (passed, failed) == (claim.passed, expected):
+        return worst | {"verdict": PROVEN, "why": f"{passed} passed, {failed} failed, as claimed"}
+    why = f"claimed {claim.passed} passed, {expected} failed; ran {passed} passed, {failed} failed"
+    return worst | {"verdict": CONTRADICTED, "why": why}
