@@ -30,6 +30,7 @@ from pydantic import (
 from orchestration import trigger_words
 from orchestration.contracts.checks import Checks
 from orchestration.errors import Fault, PolicyInvalid
+from orchestration.expiry import EXPIRY_OUTCOMES
 from orchestration.guardrails import Guardrails
 from orchestration.states import DecisionKind, Seat
 
@@ -61,22 +62,6 @@ SEAT_BACKENDS: Mapping[Seat, frozenset[Backend]] = MappingProxyType(
     }
 )
 """Backends that know how to fill each seat; a policy may only choose among these."""
-
-EXPIRY_OUTCOMES: Mapping[DecisionKind, frozenset[str]] = MappingProxyType(
-    {
-        DecisionKind.MEDIUM_DEFECT: frozenset({"reject"}),
-        DecisionKind.WAITING_HUMAN: frozenset({"reject", "abort"}),
-        DecisionKind.MAX_RETRIES: frozenset({"abort"}),
-        DecisionKind.PLAN_REJECTED: frozenset({"cancel"}),
-        DecisionKind.CLARIFICATION: frozenset({"confirmed", "rejected"}),
-        DecisionKind.COMMAND_APPROVAL: frozenset({"approve", "reject"}),
-        DecisionKind.BUDGET_EXCEEDED: frozenset({"abort"}),
-        DecisionKind.FINAL_REVIEW: frozenset({"reject"}),
-        DecisionKind.SAFE_STOP: frozenset(),
-        DecisionKind.HIGH_NOTICE: frozenset({"acknowledge"}),
-    }
-)
-"""Verdicts a named policy may give at expiry; never consent that is a human's, or words to type."""
 
 
 def _strict_text(value: str) -> str:

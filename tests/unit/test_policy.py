@@ -9,9 +9,9 @@ import pytest
 from pydantic import ValidationError
 
 from orchestration.errors import PolicyInvalid
+from orchestration.expiry import EXPIRY_OUTCOMES
 from orchestration.policy import (
     DEFAULT_POLICY,
-    EXPIRY_OUTCOMES,
     SEAT_BACKENDS,
     Backend,
     Commands,
