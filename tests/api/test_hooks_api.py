@@ -14,7 +14,7 @@ from orchestration.models import Assignment, Decision, Project, Task, ToolCall
 from orchestration.services.sweeping import sweep
 from tests.api.callers import Caller, agent_client, problem
 from tests.api.test_assignments_api import CLAIM, DONE, claim, here, lease
-from tests.factories import decide, fresh, open_decision_of
+from tests.factories import decide, drive, fresh, open_decision_of
 
 HOOK = "/api/hooks/claude-code"
 TESTS = {"command": "pytest -q"}
@@ -336,7 +336,7 @@ def test_lines_need_the_lease(agent: Caller, work: dict[str, Any], project: Proj
 
 @pytest.mark.parametrize("source", ["claude", "codex"])
 def test_failed_command_contradicts_the_word_of_either_agent(
-    agent: Caller, work: dict[str, Any], source: str
+    agent: Caller, work: dict[str, Any], project: Project, source: str
 ) -> None:
     """CASES A-10: exit 3 on record, "all tests pass" in the hand-in."""
     if source == "claude":
@@ -345,6 +345,7 @@ def test_failed_command_contradicts_the_word_of_either_agent(
         send_lines(agent, work, as_text(lines(exit_code=3)))
     said = {**DONE, "comment": "All tests pass."}
     assert agent.send(here(work, "result"), lease(work, **said)).json()["task_status"] == "review"
+    drive(project)
     task = Task.objects.get()
     defect = task.defects.get()
     assert (defect.severity, defect.evidence["exit_code"]) == ("high", 3)

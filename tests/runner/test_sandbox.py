@@ -119,22 +119,37 @@ def test_ordinary_work_is_possible(python: Inside, workspace: Path) -> None:
 def test_data_directory_cannot_be_read(python: Inside, data_dir: Path, name: str) -> None:
     code = (
         "import os, sys\n"
-        "for path in (sys.argv[1], os.path.relpath(sys.argv[1]),\n"
-        "             '/proc/self/cwd/../../' + sys.argv[2],\n"
-        "             '/proc/' + sys.argv[3] + '/root' + sys.argv[1]):\n"
-        "    for action in (lambda p: open(p).read(), os.listdir, lambda p: os.link(p, 'link'),\n"
-        "                   lambda p: open(p, 'a'), os.remove, lambda p: os.truncate(p, 0),\n"
-        "                   lambda p: os.rename(p, 'mine')):\n"
-        "        try:\n"
-        "            got = action(path)\n"
-        "        except OSError:\n"
-        "            continue\n"
-        "        if got not in ([], ['one'], ['workspaces']):\n"
-        "            print('reached', path, got)\n"
+        "paths = (sys.argv[1], os.path.relpath(sys.argv[1]),\n"
+        "         '/proc/self/cwd/../../' + sys.argv[2],\n"
+        "         '/proc/' + sys.argv[3] + '/root' + sys.argv[1])\n"
+        "reads = (lambda p: open(p).read(), os.listdir, lambda p: os.link(p, 'link'))\n"
+        "writes = (lambda p: open(p, 'a').write('x'), os.remove,\n"
+        "          lambda p: os.truncate(p, 0), lambda p: os.rename(p, 'mine'))\n"
+        "for actions in (reads, writes):\n"
+        "    for path in paths:\n"
+        "        for action in actions:\n"
+        "            try:\n"
+        "                got = action(path)\n"
+        "            except OSError:\n"
+        "                continue\n"
+        "            if actions is reads and got not in ([], ['one'], ['workspaces']):\n"
+        "                print('reached', path, got)\n"
     )
+    before = everything_in(data_dir)
     result, text = python(code, str(data_dir / name), name, str(os.getpid()))
     assert (result.outcome, text) == ("ok", "")
-    assert (data_dir / "secret_key").read_text() == SECRET
+    # A mechanism may show an empty directory of its own that takes writes; ours has none of them.
+    assert everything_in(data_dir) == before
+
+
+def everything_in(data_dir: Path) -> dict[str, str]:
+    """Read every file outside the workspace, and name every directory."""
+    found = {one.relative_to(data_dir): one for one in data_dir.rglob("*")}
+    return {
+        str(name): one.read_text() if one.is_file() else ""
+        for name, one in found.items()
+        if name.parts[:2] != ("workspaces", "one")
+    }
 
 
 def test_link_in_the_workspace_leads_nowhere(
