@@ -27,6 +27,7 @@ from orchestration.models import (
     Task,
     WikiPage,
 )
+from orchestration.models.statements import group_names
 from orchestration.states import AssignmentStatus, Seat
 
 Viewer = Agent | AbstractBaseUser | AnonymousUser
@@ -48,7 +49,7 @@ def role_of(viewer: Viewer) -> HumanRole | None:
         return None
     known: HumanRole | str | None = getattr(viewer, "_countersign_role", "")
     if known == "":
-        names = set(viewer.groups.values_list("name", flat=True))
+        names = group_names(viewer.pk)
         known = next((role for role in HumanRole if role.value in names), None)
         viewer._countersign_role = known  # type: ignore[attr-defined]  # once a request
     return HumanRole(known) if known is not None else None

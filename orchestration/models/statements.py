@@ -244,6 +244,15 @@ def record_reads(readers: Sequence[tuple[int, int | None]], at: datetime) -> Non
     )
 
 
+def group_names(user_id: int) -> frozenset[str]:
+    """Name the groups of a person: every request asks for them."""
+    sql = (
+        "SELECT g.name FROM auth_group g JOIN auth_user_groups m ON m.group_id = g.id "
+        "WHERE m.user_id = %s"
+    )
+    return frozenset(name for (name,) in fetch_values(sql, [user_id]))
+
+
 def place_of_decision(decision_id: int) -> tuple[int, int | None, int | None] | None:
     """Say where a decision stands. Shape: (project id, task id, the task's parent id) or None."""
     rows = fetch_values(

@@ -15,11 +15,13 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
 from django.contrib.auth import get_user_model
+from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from orchestration.errors import Conflict, Fault, Invalid, NotFound
 from orchestration.models import Agent, HumanToken, Project
+from orchestration.models.rows import fetch_rows
 from orchestration.scopes import DEFAULT_SCOPES, Scope
 from orchestration.services.work import Actor, Work, locked, unit_of_work
 
@@ -166,23 +168,23 @@ def token_hash(token: str) -> str:
 def agent_of_token(token: str) -> Agent | None:
     """Recognise an agent by its token; None for an unknown or revoked one."""
     wanted = token_hash(token)
-    agent = Agent.objects.filter(token_hash=wanted, revoked_at__isnull=True).first()
-    if agent is None or not secrets.compare_digest(agent.token_hash, wanted):
+    rows = fetch_rows(Agent, "token_hash = %s AND revoked_at IS NULL", [wanted])
+    if not rows or not secrets.compare_digest(rows[0].token_hash, wanted):
         return None
-    return agent
+    return rows[0]
 
 
 def human_token_of(token: str) -> HumanToken | None:
     """Recognise a personal token of somebody who may sign in; None for any other."""
     wanted = token_hash(token)
-    row = (
-        HumanToken.objects.select_related("user")
-        .filter(token_hash=wanted, revoked_at__isnull=True, user__is_active=True)
-        .first()
-    )
-    if row is None or not secrets.compare_digest(row.token_hash, wanted):
+    rows = fetch_rows(HumanToken, "token_hash = %s AND revoked_at IS NULL", [wanted])
+    if not rows or not secrets.compare_digest(rows[0].token_hash, wanted):
         return None
-    return row
+    users = fetch_rows(User, "id = %s AND is_active", [rows[0].user_id])
+    if not users:
+        return None
+    rows[0].user = users[0]
+    return rows[0]
 
 
 def note_agent_seen(agent: Agent) -> None:
