@@ -17,7 +17,7 @@ from types import FrameType
 import uvicorn
 from django.db import connections
 
-from config.workers import BeatThread, WorkerGroup
+from config.workers import BeatThread, ScheduleWatch, WorkerGroup
 
 logger = logging.getLogger(__name__)
 
@@ -99,6 +99,7 @@ class Embedded:
         self.listener = listener
         self.workers = None if is_web_only else WorkerGroup(concurrency=concurrency)
         self.beat = None if is_web_only else BeatThread()
+        self.watch = ScheduleWatch()
         self.server = WebServer(
             uvicorn.Config(
                 "config.asgi:application",
@@ -125,6 +126,7 @@ class Embedded:
         if self.workers and self.beat:
             self.workers.start()
             self.beat.start()
+            self.watch.start()
         try:
             asyncio.run(self.server.serve(sockets=[self.listener]))
         finally:
@@ -140,6 +142,7 @@ class Embedded:
 
     def _ask_workers(self) -> None:
         if self.workers and self.beat:
+            self.watch.ask_to_stop()
             self.beat.ask_to_stop()
             self.workers.ask_to_stop()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
+import time
 from functools import lru_cache
 from uuid import uuid4
 
@@ -23,6 +24,25 @@ from orchestration.services.worker_link import stopping
 from orchestration.services.working import work_until_idle
 
 WORK_SLICE_SECONDS = 20.0
+
+
+class LastHeard:
+    """When this process last ran a job of the schedule. Units: monotonic seconds."""
+
+    def __init__(self) -> None:
+        self.at = time.monotonic()
+
+    def note(self) -> None:
+        """Note that one runs now."""
+        self.at = time.monotonic()
+
+    @property
+    def seconds_ago(self) -> float:
+        """How long the schedule has been silent here."""
+        return time.monotonic() - self.at
+
+
+last_heard = LastHeard()
 
 
 @signals.worker_shutting_down.connect
@@ -73,6 +93,7 @@ def sweep_job() -> None:
 @shared_task(name="orchestration.jobs.seal_job", ignore_result=True)
 def seal_job() -> None:
     """Seal the audit events committed since last time."""
+    last_heard.note()
     seal_events()
 
 
