@@ -21,16 +21,15 @@ MAX_ROWS = 250
 """Rows one INSERT takes at most: SQLite binds at most 32,766 parameters."""
 
 
-def insert_rows(rows: Sequence[models.Model], *, ignore_known: bool = False) -> None:
+def insert_rows(rows: Sequence[models.Model]) -> None:
     """Insert rows of one model in as few statements as possible and set their keys.
 
-    Every column is written as it stands on the object, so nothing is stamped on the way in. With
-    `ignore_known` a row whose key exists is left as it is; only for models with keys of their own.
+    Every column is written as it stands on the object, so nothing is stamped on the way in.
     """
     for start in range(0, len(rows), MAX_ROWS):
         batch = rows[start : start + MAX_ROWS]
         states = [row.__dict__ for row in batch]
-        keys = _insert_batch(type(batch[0]), states, ignore_known=ignore_known)
+        keys = _insert_batch(type(batch[0]), states)
         for row, key in zip(batch, keys, strict=True):
             row.pk = key if key is not None else row.pk
             row._state.adding, row._state.db = False, DEFAULT_DB_ALIAS
@@ -51,14 +50,14 @@ def insert_keyed(rows: Sequence[models.Model]) -> None:
 def insert_states(model: type[models.Model], states: Sequence[Mapping[str, Any]]) -> None:
     """Insert rows that nobody reads again, given as plain mappings of every column's attribute."""
     for start in range(0, len(states), MAX_ROWS):
-        _insert_batch(model, states[start : start + MAX_ROWS], ignore_known=False)
+        _insert_batch(model, states[start : start + MAX_ROWS])
 
 
 def _insert_batch(
     model: type[models.Model],
     states: Sequence[Mapping[str, Any]],
     *,
-    ignore_known: bool,
+    ignore_known: bool = False,
     is_keyed: bool = False,
 ) -> list[Any]:
     """Run one INSERT. Shape: the new keys, in order; None where rows bring their own."""

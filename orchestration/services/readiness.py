@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from django.db.models import Q
-
 from orchestration.models import Assessment, Assignment, Project, Task
 from orchestration.models.statements import running_roots, waiting_roots
 from orchestration.rules.prefilter import PrefilterResult, prefilter
@@ -39,16 +37,6 @@ from orchestration.states import (
     TaskStatus,
 )
 
-NOT_RUNNING = (
-    TaskStatus.PENDING.value,
-    TaskStatus.DONE.value,
-    TaskStatus.CANCELLED.value,
-    TaskStatus.FAILED.value,
-    TaskStatus.FATAL.value,
-)
-"""States in which a planned root takes no place; a failed one waits for its re-plan."""
-NOT_BEGUN = Q(status=TaskStatus.WAITING_HUMAN.value, asked_from=TaskStatus.PENDING.value)
-"""A root that asks Sir before its planning starts."""
 PLANNED_ROUTES = frozenset({Route.THREE_STEP.value, Route.WORKFLOW.value})
 
 
