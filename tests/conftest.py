@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from asgiref.sync import SyncToAsync
 from django.conf import settings
 from django.db import connections
 from django.test import TestCase, TransactionTestCase
@@ -64,6 +65,8 @@ def django_db_setup(django_db_setup: None, django_db_blocker: Any) -> Iterator[N
 def _restoring(snapshot: Snapshot) -> Any:
     def restore(case: TransactionTestCase) -> None:
         assert not isinstance(case, TestCase)
+        # Asynchronous tests reach the database in this thread, which outlives them.
+        SyncToAsync.single_thread_executor.submit(connections.close_all).result()
         snapshot.restore()
 
     return restore

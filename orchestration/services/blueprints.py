@@ -182,10 +182,11 @@ def supersede(work: Work, rows: Sequence[Task]) -> None:
     if not ids:
         return
     subtree = [*ids, *descendant_ids(ids)]
+    # The tasks first: what is asked about one is asked under its lock.
+    below = list(locked(Task.objects.filter(pk__in=subtree).exclude(pk__in=ids)).order_by("pk"))
     cancel_live(work, subtree, why=SUPERSEDED_REASON)
     withdraw_open(work, subtree, why=SUPERSEDED_REASON)
     void_defects(work, subtree, why=SUPERSEDED_REASON)
-    below = locked(Task.objects.filter(pk__in=subtree).exclude(pk__in=ids)).order_by("pk")
     for row in (*rows, *below):
         row.is_superseded = True
         work.touch(row, "is_superseded")

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from orchestration.models import Assignment, Decision, Handshake, Project
+from orchestration.services.lookups import lock_project
 from orchestration.services.moves import move_project
-from orchestration.services.work import Work, locked
+from orchestration.services.retrying import retry_on_deadlock
+from orchestration.services.work import SYSTEM, Work, locked, unit_of_work
 from orchestration.states import (
     HANDSHAKE_OPEN,
     AssignmentStatus,
@@ -29,6 +31,7 @@ CLOCK_FIELDS = (
 )
 RUNNING = frozenset({ProjectStatus.ACTIVE, ProjectStatus.COMPLETED})
 """The clocks of a project run in these states only."""
+BATCH = 200
 REMAINING = "remaining_seconds"
 """Key of an expiry rule under which a stopped deadline keeps what was left of it."""
 
@@ -111,19 +114,25 @@ def _seconds_until(end: datetime | None, work: Work) -> float:
 
 
 def start_clocks(work: Work, project: Project) -> None:
-    """Let stopped leases and deadlines go on, but no lease that waits for Sir or for an ack."""
+    """Let stopped leases and deadlines go on, but no lease that waits for Sir or for an ack.
+
+    The leases are locked before the intents are read: whoever puts up an intent holds its lease,
+    so none of those found stopped can begin to wait unseen.
+    """
+    rows = Assignment.objects.filter(
+        project=project, status=AssignmentStatus.LEASED.value, is_clock_stopped=True
+    ).exclude(task__status=TaskStatus.WAITING_HUMAN.value)
+    stopped = list(locked(rows).order_by("pk"))
     waiting = list(_open_handshakes(project))
     for handshake in waiting:
         if handshake.due_seconds is not None:
             handshake.due_at = work.now + timedelta(seconds=handshake.due_seconds)
             handshake.due_seconds = None
             work.touch(handshake, "due_at", "due_seconds")
-    rows = Assignment.objects.filter(
-        project=project, status=AssignmentStatus.LEASED.value, is_clock_stopped=True
-    ).exclude(task__status=TaskStatus.WAITING_HUMAN.value)
-    rows = rows.exclude(pk__in=[handshake.assignment_id for handshake in waiting])
-    for row in locked(rows).order_by("pk"):
-        start_clock(work, row, seconds=row.lease_remaining_seconds or 0)
+    asking = {handshake.assignment_id for handshake in waiting}
+    for row in stopped:
+        if row.pk not in asking:
+            start_clock(work, row, seconds=row.lease_remaining_seconds or 0)
     for decision in _waiting_decisions(project):
         _start_deadline(work, decision)
 
@@ -136,6 +145,46 @@ def start_clock(work: Work, row: Assignment, *, seconds: float) -> None:
         row.deadline = work.now + timedelta(seconds=row.deadline_remaining_seconds)
     row.lease_remaining_seconds = row.deadline_remaining_seconds = None
     work.touch(row, *CLOCK_FIELDS)
+
+
+def wrong_clocks() -> list[int]:
+    """List the projects with a clock that stands where it should run, or the other way round.
+
+    Whoever starts to wait reads the project without its lock: Sir may pause or resume meanwhile.
+    """
+    project = OuterRef("pk")
+    leases = Assignment.objects.filter(
+        project=project, status=AssignmentStatus.LEASED.value, agent__isnull=False
+    ).exclude(task__status=TaskStatus.WAITING_HUMAN.value)
+    intents = Handshake.objects.filter(task__project=project, status__in=HANDSHAKE_OPEN)
+    asking = Exists(intents.filter(assignment=OuterRef("pk")))
+    questions = Decision.objects.filter(project=project, status=DecisionStatus.OPEN.value)
+    stands = (
+        Exists(leases.filter(~asking, is_clock_stopped=True))
+        | Exists(intents.filter(due_seconds__isnull=False))
+        | Exists(questions.filter(on_expiry__has_key=REMAINING))
+    )
+    runs = (
+        Exists(leases.filter(is_clock_stopped=False))
+        | Exists(intents.filter(due_at__isnull=False))
+        | Exists(questions.filter(deadline__isnull=False))
+    )
+    rows = Project.objects.filter(
+        Q(stands, status__in=RUNNING) | Q(runs, status=ProjectStatus.SUSPENDED.value)
+    )
+    return list(rows.order_by("pk").values_list("pk", flat=True)[:BATCH])
+
+
+@retry_on_deadlock
+def set_clocks_right(project_id: int) -> bool:
+    """Start or stop the clocks of a project as its state asks for."""
+    with unit_of_work(SYSTEM) as work:
+        project = lock_project(project_id)
+        if project.status in RUNNING:
+            start_clocks(work, project)
+        elif project.status == ProjectStatus.SUSPENDED:
+            stop_clocks(work, project)
+    return True
 
 
 def renew_lease(work: Work, row: Assignment, *, seconds: float) -> None:

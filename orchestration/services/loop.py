@@ -181,12 +181,13 @@ def conclude_attempt(work: Work, root: Task, tree: Sequence[int]) -> None:
 
     Steps that wait for Sir are cancelled with their decisions; pending ones stay for the re-plan.
     """
+    # The tasks first: what is asked about one is asked under its lock.
+    rows = list(locked(Task.objects.filter(pk__in=tree, is_superseded=False)).order_by("pk"))
     withdraw_open(work, [root.pk, *tree], why="attempt ended")
     cancel_live(work, tree, why="attempt ended")
     root.is_ending, root.is_replanning = False, True
     work.touch(root, "is_ending", "is_replanning")
     void_defects(work, tree, why="attempt ended")
-    rows = locked(Task.objects.filter(pk__in=tree, is_superseded=False)).order_by("pk")
     for row in rows:
         row.project = root.project
         if row.status in (TaskStatus.WAITING_HUMAN, TaskStatus.BLOCKED, TaskStatus.CLAIMED):

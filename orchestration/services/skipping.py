@@ -25,10 +25,12 @@ def skip_step(work: Work, step: Task, parent: Task, *, reason: str) -> list[Assi
     Locks: expects parent and step locked; takes what is below in id order.
     """
     below = descendant_ids([step.pk])
+    # The tasks first: what is asked about one is asked under its lock.
+    rows = list(locked(Task.objects.filter(pk__in=below)).order_by("pk"))
     cancel_live(work, [step.pk, *below], why=SKIPPED_REASON)
     withdraw_open(work, [step.pk, *below], why="step skipped")
     void_defects(work, [step.pk, *below], why="step skipped")
-    for row in locked(Task.objects.filter(pk__in=below)).order_by("pk"):
+    for row in rows:
         if row.status not in TASK_TERMINAL:
             _cancel(work, row, why="its parent was skipped", reason=BELOW_SKIPPED)
     _cancel(work, step, why=reason, reason=SKIPPED_REASON)

@@ -21,6 +21,7 @@ from orchestration.runner.processes import is_local_token, kill_group
 from orchestration.seats.registry import EXTERNAL, worker_backends
 from orchestration.services.agent_claims import eligible_agents
 from orchestration.services.assignments import cancel_live
+from orchestration.services.clocks import set_clocks_right, wrong_clocks
 from orchestration.services.completion import check_planned
 from orchestration.services.cross_checks import resume_review
 from orchestration.services.decisions import Verdict, decide_decision
@@ -350,12 +351,18 @@ def pass_on_intents() -> int:
     return _each(overdue_intents(), pass_on_intent)
 
 
+def right_wrong_clocks() -> int:
+    """Start clocks that were left standing in a running project, stop those left running."""
+    return _each(wrong_clocks(), set_clocks_right)
+
+
 def ask_what_was_not_asked() -> int:
     """Put intents and negotiations before Sir that had to wait for another question."""
     return _each(unasked_intents(), ask_intent) + _each(unasked_negotiations(), ask_negotiation)
 
 
 PARTS: Mapping[str, Callable[[], int]] = {
+    "clocks": right_wrong_clocks,
     "expired_leases": reclaim_expired_leases,
     "overdue": end_overdue_assignments,
     "decisions": expire_decisions,

@@ -8,9 +8,7 @@ import json
 from datetime import timedelta
 
 import pytest
-from asgiref.sync import sync_to_async
 from django.contrib.auth.models import User
-from django.db import connections
 from django.test import AsyncClient, Client
 from django.urls import reverse
 from django.utils import timezone
@@ -100,8 +98,6 @@ async def read_export(user: User, **query: str) -> tuple[str, str]:
     await client.aforce_login(user)
     answer = await client.get(reverse("dashboard:audit_export"), query)
     content = b"".join([piece async for piece in answer])  # type: ignore[attr-defined]
-    # The thread of the asynchronous calls outlives the test, and the next one's database is new.
-    await sync_to_async(connections.close_all)()
     return content.decode(), answer["Content-Disposition"]
 
 

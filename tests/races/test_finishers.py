@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from orchestration.errors import Conflict, LeaseLost
-from orchestration.models import Agent, Assignment, AuditEvent, Project, Task
+from orchestration.models import Agent, Assignment, AuditEvent, Decision, Project, Task
 from orchestration.services.agent_claims import Wish, claim_for_agent
 from orchestration.services.agent_results import Hold, submit_result
 from orchestration.services.sweeping import sweep
@@ -294,3 +294,21 @@ def test_sweep_beside_a_finish_queues_nothing_twice(project: Project) -> None:
     _, rival = race(sweep, sweep)
     rival.result()
     assert queued_executors(child(root, "2")) == 1
+
+
+def test_question_about_a_blocked_step_ends_with_the_attempt_that_ends_meanwhile() -> None:
+    project = new_project(policy={"thresholds": {"step_attempts": 1}})
+    other = direct_task(project)
+    root = started_plan(project, agent_step("1"), agent_step("2"))
+    failing, blocked = child(root, "1"), child(root, "2")
+    one, two = new_agent(), new_agent()
+    claim(blocked, two)
+    set_status(blocked, two, "blocked", detail="waits", blocked_by=(str(other.pk),))
+    claim(failing, one)
+    # Its blocker dies, so Sir is asked about the step; its own root's attempt ends meanwhile.
+    race(
+        lambda: cancel_task(task_id=other.pk, actor=SIR, reason="not needed"),
+        lambda: set_status(failing, one, "failed", detail="cannot"),
+    )
+    assert fresh(blocked).status == TaskStatus.CANCELLED
+    assert not Decision.objects.filter(task=blocked, status="open").exists()

@@ -8,9 +8,10 @@ import pytest
 from django.utils import timezone
 
 from orchestration.errors import Conflict, CountersignError, DecisionClosed, Forbidden, LeaseLost
-from orchestration.models import Assignment, Handshake, Mail, Task
-from orchestration.services.sweeping import reclaim_expired_leases
-from orchestration.services.tasks import release_task
+from orchestration.models import Assignment, Decision, Handshake, Mail, Task
+from orchestration.services.projects import pause_project, resume_project
+from orchestration.services.sweeping import reclaim_expired_leases, sweep
+from orchestration.services.tasks import cancel_task, release_task
 from orchestration.services.unanswered import pass_on_intent
 from orchestration.states import TaskStatus
 from tests.factories import (
@@ -25,7 +26,7 @@ from tests.factories import (
     open_decision_of,
     set_status,
 )
-from tests.races.contest import on_postgres, race
+from tests.races.contest import SIR, on_postgres, race
 from tests.services.mesh_rooms import ack, handshake_of, lease_of, new_task, spawned
 
 pytestmark = on_postgres
@@ -145,3 +146,24 @@ def test_a_start_waits_for_the_refusal_and_does_not_begin() -> None:
         rival.result()
     assert fresh(task).status == TaskStatus.PENDING
     assert lease_of(task).status == "queued"
+
+
+def test_an_intent_put_up_while_sir_resumes_keeps_its_clock_stopped() -> None:
+    project = new_project()
+    held, busy = new_task(project), new_task(project)
+    first, second = new_agent(), new_agent()
+    claim(held, first)
+    claim(busy, second)
+    confirm_intent(held, first, questions=["?"])
+    pause_project(project_id=project.pk, actor=SIR)
+
+    def hold_one_and_put_up_another() -> None:
+        Handshake.objects.select_for_update().get(task=held)
+        confirm_intent(busy, second, questions=["?"])
+
+    race(hold_one_and_put_up_another, lambda: resume_project(project_id=project.pk, actor=SIR))
+    assert lease_of(busy).is_clock_stopped
+    cancel_task(task_id=busy.pk, actor=SIR, reason="not needed")
+    sweep()
+    assert handshake_of(busy).status == "void"
+    assert not Decision.objects.filter(task=busy, status="open").exists()

@@ -108,13 +108,6 @@ async def in_thread(work: Callable[[], Any]) -> Any:
     return await sync_to_async(run, thread_sensitive=False)()
 
 
-@pytest.fixture(autouse=True)
-async def closed_connections() -> AsyncIterator[None]:
-    """Close what the thread of the asynchronous calls opened: the next test has a new database."""
-    yield
-    await sync_to_async(connections.close_all)()
-
-
 @pytest.fixture
 async def open_socket() -> AsyncIterator[Opener]:
     """Open sockets that are hung up when the test ends."""

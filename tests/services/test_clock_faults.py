@@ -156,3 +156,42 @@ def test_a_project_with_nothing_but_cancelled_roots_stays_active(project: Projec
     pause_project(project_id=project.pk, actor=SIR)
     resume_project(project_id=project.pk, actor=SIR)
     assert fresh(root).project.status == "active"
+
+
+def planted(project: Project, *, stands: bool) -> tuple[Assignment, Decision]:
+    """Give a project a lease and a question whose clocks all stand, or all run."""
+    task = create_task(project_id=project.pk, new=NewTask(text="one", route="direct"), actor=SIR)
+    other = create_task(project_id=project.pk, new=NewTask(text="two", route="direct"), actor=SIR)
+    held = claim(task, new_agent(project=project))
+    asking = new_agent(project=project)
+    claim(other, asking)
+    set_status(other, asking, "waiting_human", detail="which?")
+    decision = open_decision_of(project, "waiting_human")
+    rule: dict[str, Any] = {"policy_id": "late", "after_seconds": 60, "outcome": "reject"}
+    if stands:
+        Assignment.objects.filter(pk=held.pk).update(
+            is_clock_stopped=True, lease_expires_at=None, lease_remaining_seconds=30
+        )
+        rule["remaining_seconds"] = 60
+    deadline = None if stands else timezone.now() + timedelta(hours=1)
+    Decision.objects.filter(pk=decision.pk).update(deadline=deadline, on_expiry=rule)
+    return held, decision
+
+
+def test_sweep_starts_clocks_that_were_left_standing(project: Project) -> None:
+    held, decision = planted(project, stands=True)
+    assert sweep()["clocks"] == 1
+    assert not reread(held).is_clock_stopped
+    decision.refresh_from_db()
+    assert decision.deadline is not None
+    assert sweep()["clocks"] == 0
+
+
+def test_sweep_stops_clocks_that_were_left_running(project: Project) -> None:
+    held, decision = planted(project, stands=False)
+    Project.objects.filter(pk=project.pk).update(status="suspended", is_paused_by_sir=True)
+    assert sweep()["clocks"] == 1
+    assert reread(held).is_clock_stopped
+    decision.refresh_from_db()
+    assert decision.deadline is None
+    assert sweep()["clocks"] == 0
