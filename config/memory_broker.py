@@ -2,6 +2,10 @@
 
 The stock transport sleeps between looks: a long sleep delays each wake-up, a short one burns the
 processor of an idle server. Here a put or an acknowledgement sets an event the reader waits for.
+
+The stock transport also declares without a lock what all its connections share. A thread that finds
+no exchange, and stores one after another thread has declared and bound it, wipes the binding out:
+from then on every message to that queue is dropped, silently, until the process ends.
 """
 
 from __future__ import annotations
@@ -19,6 +23,8 @@ DEFAULT_WAIT_SECONDS = 1.0
 
 _transports: weakref.WeakSet[Transport] = weakref.WeakSet()
 _transports_lock = threading.Lock()
+_topology_lock = threading.RLock()
+"""Held while exchanges, bindings and queues change: all connections of the process share them."""
 
 
 def wake_readers() -> None:
@@ -30,7 +36,40 @@ def wake_readers() -> None:
 
 
 class Channel(memory.Channel):  # type: ignore[misc]  # kombu has no types
-    """A channel that tells the readers what changed."""
+    """A channel that tells the readers what changed, and declares one at a time."""
+
+    def exchange_declare(self, *arguments: Any, **options: Any) -> None:
+        """Declare an exchange unless it stands; what is bound to it stays bound."""
+        with _topology_lock:
+            super().exchange_declare(*arguments, **options)
+
+    def exchange_delete(self, *arguments: Any, **options: Any) -> None:
+        """Delete an exchange with its bindings."""
+        with _topology_lock:
+            super().exchange_delete(*arguments, **options)
+
+    def queue_bind(self, *arguments: Any, **options: Any) -> None:
+        """Bind a queue to an exchange, once."""
+        with _topology_lock:
+            super().queue_bind(*arguments, **options)
+
+    def queue_unbind(self, *arguments: Any, **options: Any) -> None:
+        """Take a binding back."""
+        with _topology_lock:
+            super().queue_unbind(*arguments, **options)
+
+    def queue_delete(self, *arguments: Any, **options: Any) -> None:
+        """Delete a queue with its bindings."""
+        with _topology_lock:
+            super().queue_delete(*arguments, **options)
+
+    def _new_queue(self, queue: str, **options: Any) -> None:
+        with _topology_lock:
+            super()._new_queue(queue, **options)
+
+    def _queue_for(self, queue: str) -> Any:
+        with _topology_lock:
+            return super()._queue_for(queue)
 
     def _put(self, queue: str, message: Any, **options: Any) -> None:
         super()._put(queue, message, **options)

@@ -195,7 +195,7 @@ class WorkerGroup:
 class ScheduleWatch(threading.Thread):
     """Run the schedule's jobs here when its messages stay away: embedded, nobody else would.
 
-    Seen once in a dozen starts after a kill: everything runs, and the control queue stays silent.
+    The last resort for whatever stops the scheduler, the control worker or the broker between them.
     """
 
     def __init__(self, *, silent_seconds: float = SILENT_SECONDS) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from kombu import Connection, Consumer, Producer, Queue
+from kombu import Connection, Consumer, Exchange, Producer, Queue
 
-from config.memory_broker import URL, wake_readers
+from config.memory_broker import URL, Transport, wake_readers
 
 # Far apart, so that a reader that was not woken fails the test instead of passing late.
 READER_WAITS_SECONDS = 60
@@ -102,3 +102,37 @@ def test_reader_looks_up_when_the_process_stops(reader: Reader) -> None:
     with pytest.raises(TimeoutError):
         waiting.result(TEST_WAITS_SECONDS)
     assert not reader.messages
+
+
+class SlowExchanges(dict[str, Any]):
+    """Exchanges of the broker; whoever first misses one goes on after another has bound to it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.missed = threading.Event()
+        self.bound = threading.Event()
+
+    def __missing__(self, name: str) -> Any:
+        if not self.missed.is_set():
+            self.missed.set()
+            self.bound.wait(0.5)
+        raise KeyError(name)
+
+
+def test_binding_outlives_a_declaration_that_raced_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    exchanges = SlowExchanges()
+    monkeypatch.setattr(Transport.global_state, "exchanges", exchanges)
+    name = uuid4().hex
+    queue = Queue(name, Exchange(name), routing_key=name)
+    with Connection(URL) as producing, Connection(URL) as consuming, ThreadPoolExecutor(1) as pool:
+        # The scheduler declares what it sends to, the worker what it reads, at the same time.
+        declared = pool.submit(queue.exchange(producing.channel()).declare)
+        assert exchanges.missed.wait(TEST_WAITS_SECONDS)
+        bound = queue(consuming.channel())
+        bound.declare()
+        exchanges.bound.set()
+        declared.result(TEST_WAITS_SECONDS)
+        Producer(producing.channel()).publish(1, exchange=name, routing_key=name)
+        message = bound.get()
+    assert message is not None
+    assert message.payload == 1
