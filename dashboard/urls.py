@@ -8,6 +8,7 @@ from django.views.i18n import set_language
 
 from dashboard.views import (
     agents,
+    archives,
     assets,
     audit,
     bulk,
@@ -69,6 +70,8 @@ pages: list[URLPattern | URLResolver] = [
     path("projects/<slug:slug>/tasks/<int:pk>/replan/", tasks.replan, name="replan"),
     path("projects/<slug:slug>/tasks/<int:pk>/comment/", tasks.comment, name="comment"),
     path("projects/<slug:slug>/tasks/<int:pk>/cancel/", tasks.cancel, name="cancel"),
+    path("projects/<slug:slug>/tasks/<int:pk>/archive.<slug:kind>", archives.archive,
+         name="archive"),
     path("projects/<slug:slug>/assignments/<int:pk>/", tasks.assignment, name="assignment"),
     path("projects/<slug:slug>/artifacts/<int:pk>/", tasks.artifact, name="artifact"),
     # Audit

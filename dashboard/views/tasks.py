@@ -70,6 +70,7 @@ from orchestration.selectors.graph import StepGraph, read_graph, read_step
 from orchestration.selectors.overview import cost_of
 from orchestration.selectors.task_page import (
     assignments_of,
+    find_archive,
     list_artifacts,
     list_assignments,
     list_checks,
@@ -230,7 +231,7 @@ def _defects(request: DashboardRequest, project: Project, found: Task) -> dict[s
 
 
 def _artifacts(request: DashboardRequest, project: Project, found: Task) -> dict[str, Any]:
-    return {"artifacts": list_artifacts(found)}
+    return {"artifacts": list_artifacts(found), "archive": find_archive(found)}
 
 
 def _comments(request: DashboardRequest, project: Project, found: Task) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from orchestration.api import (
+    archives,
     artifacts,
     assignments,
     audit,
@@ -75,6 +76,7 @@ urlpatterns: list[URLPattern] = [
     route(f"{TASK}/shared", shared_documents.SharedDocumentsView, "api-shared-documents"),
     route(f"{SHARED}", shared_documents.SharedDocumentView, "api-shared-document"),
     route(f"{SHARED}/versions", shared_documents.SharedVersionsView, "api-shared-versions"),
+    route(f"{TASK}/archive", archives.ArchiveView, "api-task-archive"),
     route(f"{TASK}/bootstrap", prompts.BootstrapView, "api-task-bootstrap"),
     route(f"{PROJECT}/experiences", knowledge.ExperiencesView, "api-experiences"),
     route(EXPERIENCE, knowledge.ExperienceView, "api-experience"),

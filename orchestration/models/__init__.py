@@ -1,6 +1,7 @@
 """Rows of the method. Fields, constraints and indexes live here; rules do not."""
 
 from orchestration.models.agents import Agent, HumanToken, IdempotencyRecord
+from orchestration.models.archives import ChangelogEntry, DeliveryArchive, StaleConsumer
 from orchestration.models.artifacts import Artifact, ArtifactContent, ArtifactRead
 from orchestration.models.assignments import Assignment, LogChunk, ToolCall
 from orchestration.models.audit import AuditEvent, AuditSeal, Canary
@@ -32,11 +33,13 @@ __all__ = [
     "AuditSeal",
     "Blueprint",
     "Canary",
+    "ChangelogEntry",
     "Comment",
     "Conversation",
     "Decision",
     "DecisionView",
     "Defect",
+    "DeliveryArchive",
     "Deviation",
     "Experience",
     "Handshake",
@@ -52,6 +55,7 @@ __all__ = [
     "QAReview",
     "SharedDocument",
     "SharedDocumentVersion",
+    "StaleConsumer",
     "Task",
     "TaskDependency",
     "ToolCall",

@@ -15,7 +15,10 @@ from orchestration.states import ExperienceKind, KnowledgeStatus
 
 
 class Experience(models.Model):
-    """One experience: what was learned in one piece of work, for whoever does such work next."""
+    """One experience: what was learned in one piece of work, for whoever does such work next.
+
+    Shape: `digest` names what the system wrote by itself, so that it is written once.
+    """
 
     project = models.ForeignKey(
         Project, on_delete=models.PROTECT, related_name="experiences", db_index=False
@@ -26,6 +29,7 @@ class Experience(models.Model):
     kind = state_field(ExperienceKind, ExperienceKind.NOTE)
     title = models.CharField(max_length=300)
     body = models.TextField(blank=True, default="")
+    digest = models.CharField(max_length=64, blank=True, default="")
     author = models.CharField(max_length=140)
     agent = models.ForeignKey(
         Agent, null=True, blank=True, on_delete=models.SET_NULL, db_index=False
@@ -40,7 +44,14 @@ class Experience(models.Model):
         """Oldest first."""
 
         ordering = ("pk",)
-        constraints = (known_state(KnowledgeStatus, "experience_status_known"),)
+        constraints = (
+            known_state(KnowledgeStatus, "experience_status_known"),
+            models.UniqueConstraint(
+                fields=("project", "digest"),
+                condition=~models.Q(digest=""),
+                name="experience_digest_unique",
+            ),
+        )
         indexes = (models.Index(fields=("project", "status", "id"), name="experience_list_idx"),)
 
     def __str__(self) -> str:

@@ -110,6 +110,14 @@ class Task(models.Model):
     )
     approved_digests = models.JSONField(default=list, blank=True)
     failure_context = models.JSONField(default=list, blank=True)
+    fixes = models.ForeignKey(
+        "orchestration.Defect",
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="fix_tasks",
+        db_index=False,
+    )
     assignee = models.ForeignKey(
         Agent,
         null=True,

@@ -21,6 +21,7 @@ from orchestration.models import (
     Comment,
     Decision,
     Defect,
+    DeliveryArchive,
     Deviation,
     Output,
     Plan,
@@ -28,7 +29,7 @@ from orchestration.models import (
     Verification,
 )
 from orchestration.policy import Backend
-from orchestration.states import AssignmentStatus, DecisionStatus
+from orchestration.states import AssignmentStatus, DecisionStatus, TaskStatus
 
 SHOWN_OUTPUTS = 5
 SHOWN_ROWS = 50
@@ -186,3 +187,10 @@ def waiting_for_agent(task: Task) -> list[Assignment]:
 def history_of(task: Task, limit: int = 30) -> list[AuditEvent]:
     """The newest events of a task, newest first."""
     return list(AuditEvent.objects.filter(task=task).order_by("-pk")[:limit])
+
+
+def find_archive(task: Task) -> DeliveryArchive | None:
+    """The newest delivery archive or waiver record of a task; only planned roots have one."""
+    if task.parent_id is not None or task.status != TaskStatus.DONE:
+        return None
+    return DeliveryArchive.objects.filter(task=task).order_by("number").last()

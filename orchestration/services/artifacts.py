@@ -18,6 +18,7 @@ from orchestration.models import (
 )
 from orchestration.models.rows import new_row
 from orchestration.services.work import Work
+from orchestration.states import OutputType
 
 
 def lock_artifacts(
@@ -51,15 +52,41 @@ def lock_artifacts(
         work.insert(list(contents.values()))
         work.insert(rows)
     for row in rows:
-        work.record(
-            "artifact.locked",
-            subject=f"artifact:{row.pk}",
-            project_id=task.project_id,
-            task_id=task.pk,
-            after={"name": row.name, "version": row.version, "sha256": row.content_id},
-            why=exception_note,
-        )
+        _record_locked(work, row)
     return rows
+
+
+def lock_document(work: Work, task: Task, name: str, data: bytes) -> Artifact:
+    """Lock a document that we wrote ourselves as the next version of its name."""
+    digest = hashlib.sha256(data).hexdigest()
+    content = new_row(ArtifactContent, sha256=digest, size_bytes=len(data), data=data)
+    newest = task.artifacts.filter(name=name).aggregate(newest=Max("version"))["newest"] or 0
+    row = new_row(
+        Artifact,
+        project_id=task.project_id,
+        task=task,
+        name=name,
+        type=OutputType.DOCUMENT.value,
+        version=newest + 1,
+        content_id=digest,
+        size_bytes=len(data),
+        locked_at=work.now,
+    )
+    work.insert([content])
+    work.insert([row])
+    _record_locked(work, row)
+    return row
+
+
+def _record_locked(work: Work, row: Artifact) -> None:
+    work.record(
+        "artifact.locked",
+        subject=f"artifact:{row.pk}",
+        project_id=row.project_id,
+        task_id=row.task_id,
+        after={"name": row.name, "version": row.version, "sha256": row.content_id},
+        why=row.exception_note,
+    )
 
 
 def _version(

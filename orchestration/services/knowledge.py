@@ -27,6 +27,9 @@ from orchestration.services.work import Actor, Work, locked, unit_of_work
 from orchestration.states import ExperienceKind, KnowledgeStatus
 
 KNOWLEDGE_TOPIC = "knowledge"
+_UNREVIEWED: dict[str, object] = {
+    "status": KnowledgeStatus.UNREVIEWED.value, "reviewed_by": "", "reviewed_at": None,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,18 +66,24 @@ def add_experience(
     kind: ExperienceKind,
     agent: Agent | None = None,
     task: Task | None = None,
+    digest: str = "",
+    has_agents_words: bool = False,
 ) -> Experience:
-    """Store an experience with its terms inside the caller's transaction."""
+    """Store an experience with its terms inside the caller's transaction.
+
+    `digest` names what the system writes by itself; `has_agents_words` leaves it unreviewed.
+    """
     row = Experience.objects.create(
         project=project,
         task=task,
         kind=kind.value,
         title=title[:300],
         body=body,
+        digest=digest,
         author=work.actor.name,
         agent=agent,
         created_at=work.now,
-        **_first_status(work),
+        **(_UNREVIEWED if has_agents_words else _first_status(work)),
     )
     _index(row, title=title, text=body)
     _record(work, row, "experience.written", {"kind": kind.value, "title": row.title})
@@ -158,9 +167,7 @@ def _change_page(work: Work, page: WikiPage, text: PageText, agent: Agent | None
 def _first_status(work: Work) -> dict[str, object]:
     """What a text is worth when it is written: an agent's waits for somebody's eyes."""
     if work.actor.is_agent:
-        return {
-            "status": KnowledgeStatus.UNREVIEWED.value, "reviewed_by": "", "reviewed_at": None,
-        }  # fmt: skip
+        return _UNREVIEWED
     return {
         "status": KnowledgeStatus.ACCEPTED.value,
         "reviewed_by": work.actor.name,

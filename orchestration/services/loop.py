@@ -15,10 +15,12 @@ from django.db.models import Q, QuerySet
 from orchestration.models import Assignment, Handshake, Project, Task
 from orchestration.models.statements import are_roots_done, is_root_ending
 from orchestration.seats.registry import EXTERNAL
+from orchestration.services.archive import write_archive
 from orchestration.services.assignments import cancel_live
 from orchestration.services.blockers import ask_behind
 from orchestration.services.blueprints import descendant_ids
 from orchestration.services.clocks import suspend_project
+from orchestration.services.experiences import learn_from_failure
 from orchestration.services.inbox import open_decision, withdraw_open
 from orchestration.services.lookups import lineage_root, lock_project, lock_task
 from orchestration.services.moves import (
@@ -51,6 +53,8 @@ def conclude_root(work: Work, project: Project, root: Task) -> None:
 
     Locks: expects the project's row locked.
     """
+    root.project = project
+    write_archive(work, root)
     root.failure_count = 0
     root.failure_context = []
     work.touch(root, "failure_count", "failure_context")
@@ -213,6 +217,7 @@ def fail_root(
 
     A message only stays failed. A cause of class `cancelled_by_sir` counts nothing (rule 7).
     """
+    learn_from_failure(work, root, cause)
     if cause.get("class") != "cancelled_by_sir":
         root.failure_count += 1
     work.touch(root, "failure_count")

@@ -21,6 +21,7 @@ from orchestration.runner.processes import is_local_token, kill_group
 from orchestration.seats.registry import EXTERNAL, worker_backends
 from orchestration.services.agent_claims import eligible_agents
 from orchestration.services.assignments import cancel_live
+from orchestration.services.changelog import write_waiting_changelogs
 from orchestration.services.clocks import set_clocks_right, wrong_clocks
 from orchestration.services.completion import check_planned
 from orchestration.services.cross_checks import resume_review
@@ -375,5 +376,6 @@ PARTS: Mapping[str, Callable[[], int]] = {
     "roots": start_waiting_roots,
     "woken": wake_for_queued_work,
     "forgotten": forget_old_answers,
+    "changelogs": write_waiting_changelogs,
 }
 """What one sweep does, in this order."""

@@ -71,6 +71,7 @@ AGENTS_TOO = frozenset(
         ("api-shared-versions", "get"),
         ("api-mail", "get"),
         ("api-mail", "post"),
+        ("api-task-archive", "get"),
         ("api-task-bootstrap", "get"),
         ("api-experiences", "get"),
         ("api-experiences", "post"),

@@ -1,0 +1,116 @@
+"""Write changelog entries into the project's own CHANGELOG.md, newest first.
+
+An entry is a row first, so a killed process loses none: the sweep writes what is missing, and a
+marker in the file keeps an entry from standing there twice. What a person wrote is kept as it is.
+Source: FORMATS ("Delivery archive").
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from django.db import transaction
+
+from orchestration.errors import CountersignError
+from orchestration.models import ChangelogEntry
+from orchestration.runner.file_writes import FileContent, FileWrite, read_content, write_all
+from orchestration.services.lookups import lock_project
+from orchestration.services.work import SYSTEM, unit_of_work
+from orchestration.states import ProjectStatus
+
+logger = logging.getLogger(__name__)
+CHANGELOG = "CHANGELOG.md"
+HEADING = b"# Changelog\n\n"
+MOST_TRIES = 5
+BATCH = 50
+_FENCES = (b"```", b"~~~")
+
+
+def marker_of(archive_id: int) -> str:
+    """Name an entry inside the file."""
+    return f"countersign:archive-{archive_id}"
+
+
+def write_changelog_on_commit(project_id: int) -> None:
+    """Write a project's waiting entries once the transaction has committed."""
+
+    def write() -> None:
+        write_changelog(project_id)
+
+    transaction.on_commit(write, robust=True)
+
+
+def write_waiting_changelogs() -> int:
+    """Write the entries that a killed process left waiting. Shape: how many projects, bounded."""
+    rows = ChangelogEntry.objects.filter(
+        written_at__isnull=True,
+        tries__lt=MOST_TRIES,
+        project__status__in=[ProjectStatus.ACTIVE.value, ProjectStatus.COMPLETED.value],
+    ).order_by()
+    ids = list(rows.values_list("project_id", flat=True).distinct()[:BATCH])
+    return sum(write_changelog(pk) for pk in ids)
+
+
+def write_changelog(project_id: int) -> bool:
+    """Write a project's waiting entries, oldest first, each above the one before.
+
+    What cannot be written is tried again by the sweep, a few times; the entry says why.
+    Locks: the project's row, so that two of us never write the file at once.
+    """
+    with unit_of_work(SYSTEM) as work:
+        project = lock_project(project_id)
+        rows = ChangelogEntry.objects.filter(
+            project=project, written_at__isnull=True, tries__lt=MOST_TRIES
+        )
+        entries = list(rows.order_by("pk")[:BATCH])
+        for entry in entries:
+            try:
+                _write(Path(project.workspace), entry)
+                entry.written_at, entry.problem = work.now, ""
+            except (CountersignError, OSError) as error:
+                logger.warning("changelog of project %s: %s", project_id, error)
+                entry.tries += 1
+                entry.problem = str(error)[:300]
+            work.touch(entry, "written_at", "tries", "problem")
+    return bool(entries)
+
+
+def _write(workspace: Path, entry: ChangelogEntry) -> None:
+    """Put one entry into the file. Errors: WorkspaceError, also for a symlink; TooLarge."""
+    old = read_content(workspace, CHANGELOG)
+    standing = old.data if old is not None else HEADING
+    if marker_of(entry.archive_id).encode() + b" -->" in standing:
+        return
+    data = with_entry(standing, entry.body.encode("utf-8", "replace"))
+    mode, owner = (old.mode, old.owner) if old is not None else (0o644, None)
+    write_all(workspace, [FileWrite(CHANGELOG, old, FileContent(data, mode, owner))])
+
+
+def with_entry(standing: bytes, entry: bytes) -> bytes:
+    """Put an entry above the newest one of a changelog; nothing else of it changes.
+
+    Shape: in bytes, since a person's file may have any encoding; its line ends are kept.
+    """
+    line_end = b"\r\n" if b"\r\n" in standing else b"\n"
+    made = entry.replace(b"\n", line_end)
+    at = _first_entry(standing)
+    before, after = standing[:at], standing[at:]
+    if before.strip() and not before.endswith(line_end * 2):
+        before = before.rstrip(b"\r\n") + line_end * 2
+    return before + made + (line_end + after if after else b"")
+
+
+def _first_entry(standing: bytes) -> int:
+    """Find where the first heading of the second level stands, outside code; else the end."""
+    at, fence = 0, b""
+    for line in standing.splitlines(keepends=True):
+        start = line.lstrip()[:3]
+        if fence:
+            fence = b"" if start == fence else fence
+        elif start in _FENCES:
+            fence = start
+        elif line.startswith(b"## "):
+            return at
+        at += len(line)
+    return at
