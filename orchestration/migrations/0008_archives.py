@@ -86,6 +86,26 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name="HeldResult",
+            fields=[
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("token", models.PositiveIntegerField()),
+                ("actor", models.CharField(max_length=140)),
+                ("is_workers", models.BooleanField(default=False)),
+                ("document", models.JSONField(default=dict)),
+                ("digest", models.CharField(blank=True, default="", max_length=64)),
+                ("created_at", models.DateTimeField()),
+            ],
+            options={
+                "ordering": ("pk",),
+            },
+        ),
+        migrations.CreateModel(
             name="StaleConsumer",
             fields=[
                 (
@@ -195,6 +215,24 @@ class Migration(migrations.Migration):
                 on_delete=django.db.models.deletion.PROTECT,
                 related_name="changelog_entry",
                 to="orchestration.deliveryarchive",
+            ),
+        ),
+        migrations.AddField(
+            model_name="heldresult",
+            name="assignment",
+            field=models.OneToOneField(
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="held_result",
+                to="orchestration.assignment",
+            ),
+        ),
+        migrations.AddField(
+            model_name="heldresult",
+            name="project",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.PROTECT,
+                related_name="held_results",
+                to="orchestration.project",
             ),
         ),
         migrations.AddField(
