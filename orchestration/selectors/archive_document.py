@@ -152,7 +152,7 @@ def _implementation(facts: ArchiveFacts, words: Words) -> Implementation:
         ),
         diagram=mermaid(nodes, edges),
         flows=tuple(
-            Flow(source=facts.labels[one], target=facts.labels[two], artifacts=tuple(names))
+            Flow(source=facts.labels[one], target=facts.labels[two], artifacts=tuple(sorted(names)))
             for (one, two), names in flows.items()
         ),
     )
