@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
-from django.core.asgi import get_asgi_application
+import django
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-django_application = get_asgi_application()
+django.setup(set_prefix=False)
 
 from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
@@ -15,13 +15,15 @@ from channels.security.websocket import AllowedHostsOriginValidator
 from django.conf import settings
 
 from config.body_limit import BodyLimit
+from config.request_threads import OneHopHandler, RequestThreads
 from dashboard.routing import websocket_urlpatterns
 from orchestration.api.long_poll import LongPoll
 
 application = ProtocolTypeRouter(
     {
         "http": BodyLimit(
-            LongPoll(django_application), max_bytes=settings.COUNTERSIGN_MAX_BODY_BYTES
+            LongPoll(RequestThreads(OneHopHandler(at_once=settings.COUNTERSIGN_POOL_SIZE))),
+            max_bytes=settings.COUNTERSIGN_MAX_BODY_BYTES,
         ),
         "websocket": AllowedHostsOriginValidator(
             AuthMiddlewareStack(URLRouter(websocket_urlpatterns))

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 
 import uvicorn
+import uvloop
 from django.db import connections
 
 from config.workers import BeatThread, ScheduleWatch, WorkerGroup
@@ -103,8 +104,8 @@ class Embedded:
         self.server = WebServer(
             uvicorn.Config(
                 "config.asgi:application",
-                loop="asyncio",
-                http="h11",
+                loop="uvloop",
+                http="httptools",
                 ws="websockets-sansio",
                 lifespan="off",
                 log_config=None,
@@ -128,7 +129,8 @@ class Embedded:
             self.beat.start()
             self.watch.start()
         try:
-            asyncio.run(self.server.serve(sockets=[self.listener]))
+            with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+                runner.run(self.server.serve(sockets=[self.listener]))
         finally:
             is_clean = self._stop_workers()
             connections.close_all()

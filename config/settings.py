@@ -115,7 +115,6 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "config.middleware.OneThreadMiddleware",
 ]
 ROOT_URLCONF = "config.urls"
 ASGI_APPLICATION = "config.asgi.application"
@@ -157,6 +156,10 @@ SQLITE_PRAGMAS = (
 )
 
 
+# Requests that work at the same time in one process, and the connections of its PostgreSQL pool.
+COUNTERSIGN_POOL_SIZE = env.read_int("COUNTERSIGN_POOL_SIZE", 20, low=2, high=500)
+
+
 def _databases() -> dict[str, dict[str, Any]]:
     postgres = env.read_postgres()
     if postgres is None:
@@ -169,14 +172,15 @@ def _databases() -> dict[str, dict[str, Any]]:
                     "timeout": 20,
                     "init_command": SQLITE_PRAGMAS,
                 },
-                "CONN_MAX_AGE": 0,
+                # A connection costs a reading of the whole schema; each thread keeps its own.
+                "CONN_MAX_AGE": None,
             }
         }
     keys = dict(postgres)
     query = keys.pop("query")
     pool = {
         "min_size": 1,
-        "max_size": env.read_int("COUNTERSIGN_POOL_SIZE", 20, low=2, high=500),
+        "max_size": COUNTERSIGN_POOL_SIZE,
         "timeout": 10,
     }
     return {

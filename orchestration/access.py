@@ -27,7 +27,8 @@ from orchestration.models import (
     Task,
     WikiPage,
 )
-from orchestration.models.statements import group_names
+from orchestration.models.rows import fetch_rows
+from orchestration.models.statements import agent_project_ids, group_names
 from orchestration.states import AssignmentStatus, Seat
 
 Viewer = Agent | AbstractBaseUser | AnonymousUser
@@ -64,7 +65,7 @@ def project_ids_of(agent: Agent) -> frozenset[int] | None:
     """Return the projects an agent is limited to, or None when it is not limited."""
     known: frozenset[int] | None = getattr(agent, "_countersign_projects", None)
     if known is None:
-        known = frozenset(agent.projects.values_list("pk", flat=True))
+        known = frozenset(agent_project_ids(agent.pk))
         agent._countersign_projects = known  # type: ignore[attr-defined]  # once a request
     return known or None
 
@@ -83,14 +84,21 @@ def access_project(viewer: Viewer, name: str) -> Project:
 
     Errors: NotFound.
     """
-    rows = visible_projects(viewer)
     found_id = row_id(name)
-    found = rows.filter(pk=found_id).first() if found_id is not None else None
-    if found is None:
-        found = rows.filter(slug=name).first()
-    if found is None:
+    found = fetch_rows(Project, "id = %s", [found_id]) if found_id is not None else []
+    found += fetch_rows(Project, "slug = %s", [name])
+    seen = next((row for row in found if may_see_project(viewer, row.pk)), None)
+    if seen is None:
         raise NotFound("There is no such project.")
-    return found
+    return seen
+
+
+def may_see_project(viewer: Viewer, project_id: int) -> bool:
+    """Whether a project is among those that somebody may see."""
+    if isinstance(viewer, Agent):
+        limited = project_ids_of(viewer)
+        return limited is None or project_id in limited
+    return role_of(viewer) is not None
 
 
 def access_task(project: Project, name: str) -> Task:
@@ -98,9 +106,11 @@ def access_task(project: Project, name: str) -> Task:
 
     Errors: NotFound.
     """
-    rows = Task.objects.select_related("project", "assignee").filter(project=project)
     found_id = row_id(name)
-    found = rows.filter(pk=found_id).first() if found_id is not None else None
+    known = [found_id, project.pk]
+    own = fetch_rows(Task, "id = %s AND project_id = %s", known) if found_id is not None else []
+    found = own[0] if own else None
+    rows = Task.objects.select_related("assignee").filter(project=project)
     if found is None:
         prefix, _, number_text = name.rpartition("-")
         number = row_id(number_text)

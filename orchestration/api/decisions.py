@@ -191,15 +191,8 @@ class DecideView(HumanView):
 
 
 def decided_document(outcome: Outcome) -> dict[str, Any]:
-    """Shape a decision after its verdict, as that left it."""
-    row = outcome.decision
-    waiting = waiting_behind([row])
-    shape = DecidedShape.of_decision(
-        row,
-        blocked_tasks=count_blocked([row], waiting)[row.pk],
-        impact=impact_of(row, waiting),
-        repeat=outcome.is_repeat,
-    )
+    """Shape a decision after its verdict: nothing waits behind it any more."""
+    shape = DecidedShape.of_decision(outcome.decision, blocked_tasks=0, repeat=outcome.is_repeat)
     return shape.document()
 
 

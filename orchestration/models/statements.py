@@ -14,6 +14,7 @@ from typing import Any
 
 from django.db import connection, models
 
+from orchestration.models.agents import Agent
 from orchestration.models.artifacts import Artifact, ArtifactRead
 from orchestration.models.assignments import Assignment
 from orchestration.models.audit import AuditEvent, AuditSeal
@@ -52,6 +53,7 @@ DEFECT = Defect._meta.db_table
 DECISION = Decision._meta.db_table
 EVENT = AuditEvent._meta.db_table
 SEAL = AuditSeal._meta.db_table
+AGENT_PROJECT = Agent.projects.through._meta.db_table
 
 OPEN_STATES = tuple(state.value for state in TaskStatus if state not in TASK_TERMINAL)
 ROOT_TAKES_NO_PLACE = (
@@ -251,6 +253,12 @@ def group_names(user_id: int) -> frozenset[str]:
         "WHERE m.user_id = %s"
     )
     return frozenset(name for (name,) in fetch_values(sql, [user_id]))
+
+
+def agent_project_ids(agent_id: int) -> list[int]:
+    """List the projects that an agent is limited to: every request of it asks for them."""
+    sql = f"SELECT project_id FROM {AGENT_PROJECT} WHERE agent_id = %s"
+    return [pk for (pk,) in fetch_values(sql, [agent_id])]
 
 
 def place_of_decision(decision_id: int) -> tuple[int, int | None, int | None] | None:

@@ -18,10 +18,10 @@ from orchestration.access import visible_projects
 from orchestration.models import Agent, Assignment, AuditEvent, Plan, Task
 from orchestration.scopes import INDEPENDENT_SEATS, MAKING_SEATS, scope_of
 from orchestration.seats.registry import EXTERNAL
-from orchestration.services.assignments import has_free_slot, lease
+from orchestration.services.assignments import has_free_slot, lease, lock_queued
 from orchestration.services.lookups import lock_project
 from orchestration.services.retrying import retry_on_deadlock
-from orchestration.services.work import Actor, Work, locked, unit_of_work
+from orchestration.services.work import Actor, Work, unit_of_work
 from orchestration.states import AssignmentStatus, ProjectStatus, Seat, TaskStatus
 
 CANDIDATES = 50
@@ -103,17 +103,12 @@ def _candidates(
 
 def _take(work: Work, agent: Agent, assignment_id: int, task_id: int) -> Assignment | None:
     """Lock task and assignment and lease it, unless somebody was first or the agent is not free."""
-    tasks: QuerySet[Task] = Task.objects.select_related("project").filter(pk=task_id)
-    task: Task | None = locked(tasks, skip=True).first()
-    if task is None:
+    assignment = lock_queued(assignment_id, task_id)
+    if assignment is None or not _may_start(assignment, assignment.task):
         return None
-    queued = Assignment.objects.filter(pk=assignment_id, status=AssignmentStatus.QUEUED.value)
-    assignment: Assignment | None = locked(queued, skip=True).first()
-    if assignment is None or not _may_start(assignment, task):
-        return None
+    task = assignment.task
     if not is_independent(agent, task, Seat(assignment.seat)):
         return None
-    assignment.task, assignment.project = task, task.project
     return lease(work, assignment, task.project.policy, worker=agent.name, agent=agent)
 
 

@@ -265,10 +265,22 @@ def has_free_slot(parent_id: int) -> bool:
 
 def _take(work: Work, assignment_id: int, task_id: int, *, worker: str) -> Assignment | None:
     """Lock task and assignment and lease it, unless somebody else was first."""
+    assignment = lock_queued(assignment_id, task_id)
+    if assignment is None or (
+        assignment.seat == Seat.EXECUTOR and assignment.task.status != TaskStatus.PENDING
+    ):
+        return None
+    return lease(work, assignment, assignment.project.policy, worker=worker)
+
+
+def lock_queued(assignment_id: int, task_id: int) -> Assignment | None:
+    """Lock a task and its queued assignment, with its project attached.
+
+    Return None where somebody holds either or was first. Locks: the task, then the assignment.
+    """
     tasks = fetch_rows(Task, "id = %s", [task_id], lock=True, skip_locked=True)
     if not tasks:
-        # Without the task the assignment must stay free: two claimers, each with one of the two
-        # rows, would both go away with nothing.
+        # The assignment stays free: two claimers with one row each would both end with nothing.
         return None
     rows = fetch_rows(
         Assignment,
@@ -280,11 +292,9 @@ def _take(work: Work, assignment_id: int, task_id: int, *, worker: str) -> Assig
     if not rows:
         return None
     task, assignment = tasks[0], rows[0]
-    if assignment.seat == Seat.EXECUTOR and task.status != TaskStatus.PENDING:
-        return None
     task.project = fetch_rows(Project, "id = %s", [task.project_id])[0]
     assignment.task, assignment.project = task, task.project
-    return lease(work, assignment, task.project.policy, worker=worker)
+    return assignment
 
 
 def require_lease(assignment: Assignment, *, lease_token: str) -> None:

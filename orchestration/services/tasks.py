@@ -17,6 +17,7 @@ from orchestration.errors import (
     NotReady,
 )
 from orchestration.models import Agent, Assignment, Comment, Output, Task
+from orchestration.models.rows import fetch_columns, fetch_rows
 from orchestration.selectors.tasks import not_ready_reason
 from orchestration.services.assignments import (
     cancel_live,
@@ -75,26 +76,33 @@ def claim_task(*, task_id: int, agent: Agent, actor: Actor) -> Assignment:
     parent (to count its slots), task, assignment.
     """
     with unit_of_work(actor) as work:
-        found = Task.objects.filter(pk=task_id).values_list("project_id", "parent_id").first()
-        if found is None:
+        found = fetch_columns(Task, ("project_id", "parent_id"), "id = %s", [task_id])
+        if not found:
             raise NotFound("There is no such task.")
-        project = lock_project(found[0])
-        parent_id: int | None = found[1]
+        project = lock_project(found[0][0])
+        parent_id: int | None = found[0][1]
         slot_is_free = parent_id is None or has_free_slot(parent_id)
         task = lock_task(task_id, project=project)
         require_active(project)
         require_claimable(task, not_ready_reason(task))
         if not slot_is_free:
             raise NotReady("every parallel slot of this plan is taken", reason="slots")
-        queued = locked(
-            Assignment.objects.filter(
-                task=task, seat=Seat.EXECUTOR.value, status=AssignmentStatus.QUEUED.value
-            )
-        ).first()
-        if queued is None or queued.backend != "external":
-            raise NotReady("this task is run by the system", reason="system_backend")
-        queued.task, queued.project = task, task.project
+        queued = _lock_queued_executor(task)
         return lease(work, queued, task.project.policy, worker=agent.name, agent=agent)
+
+
+def _lock_queued_executor(task: Task) -> Assignment:
+    """Lock what an agent claims when it claims a task. Errors: NotReady where we run it."""
+    rows = fetch_rows(
+        Assignment,
+        "task_id = %s AND seat = %s AND status = %s ORDER BY id LIMIT 1",
+        [task.pk, Seat.EXECUTOR.value, AssignmentStatus.QUEUED.value],
+        lock=True,
+    )
+    if not rows or rows[0].backend != "external":
+        raise NotReady("this task is run by the system", reason="system_backend")
+    rows[0].task, rows[0].project = task, task.project
+    return rows[0]
 
 
 def held_lease(task: Task, agent: Agent | None, lease_token: str = "") -> Assignment:
