@@ -178,11 +178,7 @@ def _databases() -> dict[str, dict[str, Any]]:
         }
     keys = dict(postgres)
     query = keys.pop("query")
-    pool = {
-        "min_size": 1,
-        "max_size": COUNTERSIGN_POOL_SIZE,
-        "timeout": 10,
-    }
+    pool = {"min_size": 1, "max_size": COUNTERSIGN_POOL_SIZE, "timeout": 10}
     return {
         "default": {
             "ENGINE": "django.db.backends.postgresql",

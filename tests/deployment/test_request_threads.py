@@ -11,6 +11,7 @@ from asgiref.sync import sync_to_async
 from django.http import HttpRequest, HttpResponse
 
 from config.request_threads import MAX_IDLE, OneHopHandler, RequestThreads
+from tests.deployment.processes import wait_until
 
 WAIT_SECONDS = 10
 
@@ -74,10 +75,9 @@ async def test_after_a_rush_only_some_threads_are_kept() -> None:
     before = threading.active_count()
     application.may_go.set()
     await asyncio.gather(*asked)
-    ends = asyncio.get_running_loop().time() + WAIT_SECONDS
-    while threading.active_count() > before - 3 and asyncio.get_running_loop().time() < ends:
-        await asyncio.sleep(0.01)
-    assert threading.active_count() <= before - 3
+    ended = await asyncio.to_thread(wait_until, lambda: threading.active_count() <= before - 2)
+    # One more runs now: the one that waits.
+    assert ended
 
 
 async def test_thread_of_a_caller_that_hung_up_is_kept_only_when_it_is_done() -> None:
@@ -115,7 +115,7 @@ async def test_only_so_many_views_run_at_once() -> None:
     asked = [asyncio.create_task(ask(served)) for _ in range(5)]
     for _ in range(2):
         await application.enter()
-    await asyncio.sleep(0.1)
+    assert not await asyncio.to_thread(application.entered.acquire, timeout=0.2)
     assert len(application.ran_on) == 2
     application.may_go.set()
     await asyncio.gather(*asked)
