@@ -36,6 +36,7 @@ from dashboard.reviewed import Reviewed, budget_fields, reviewed_of
 from dashboard.shapes import ClosedCard, Dock, DockField, Round
 from dashboard.verdicts import KINDS
 from dashboard.vocabulary import Label
+from orchestration.contracts.options import LOOP
 from orchestration.models import Decision
 from orchestration.selectors.inbox import successor_of
 from orchestration.states import DecisionKind, DecisionStatus
@@ -213,7 +214,16 @@ def _findings(decision: Decision) -> list[str]:
     """What an audit found; a final review shows its own beside the work."""
     if decision.kind == K.FINAL_REVIEW:
         return []
+    if decision.content.get("reason") == LOOP:
+        return [_blocker(one) for one in decision.content.get("blockers", ())]
     return [str(one) for one in decision.content.get("findings", ())]
+
+
+def _blocker(one: Mapping[str, Any]) -> str:
+    """A task that cannot start, and what it still needs."""
+    needs = ", ".join(str(need) for need in one.get("needs", ()))
+    words = f"{one.get('key', '')} {one.get('title', '')}"
+    return gettext("%(task)s needs %(needs)s") % {"task": words, "needs": needs} if needs else words
 
 
 def _plan_steps(content: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -224,10 +234,7 @@ def _plan_steps(content: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _attempts(decision: Decision) -> Sequence[Mapping[str, Any]]:
     if decision.kind != K.MAX_RETRIES:
         return ()
-    given = decision.content.get("attempts") or decision.content.get("packages")
-    if given:
-        return list(given)
-    return list(decision.task.failure_context) if decision.task is not None else ()
+    return list(decision.content.get("failures", ()))
 
 
 # --- The dock -------------------------------------------------------------------------------------
@@ -250,7 +257,7 @@ class _Shown:
         ]
 
 
-YES_OR_NO = frozenset({"red_line", "seat_failed", "irreversible_cut_off"})
+YES_OR_NO = frozenset({"red_line", "seat_failed", "irreversible_cut_off", "loop"})
 """Reasons of a question that a yes answers; only an agent's own question takes words."""
 
 
@@ -308,7 +315,11 @@ def dock_of(
 def _fields(decision: Decision) -> list[DockField]:
     if decision.kind == K.MAX_RETRIES and decision.task is not None:
         word = _("The task's text, for “Amend the task”")
-        return [DockField("text", word, kind="textarea", value=decision.task.description)]
+        release = _("With “Waive”: free what waits for it")
+        return [
+            DockField("text", word, kind="textarea", value=decision.task.description),
+            DockField("release_dependents", release, kind="checkbox"),
+        ]
     return budget_fields(decision) if decision.kind == K.BUDGET_EXCEEDED else []
 
 

@@ -85,6 +85,10 @@ REASONS: Mapping[str, str | StrPromise] = {
     "final review by Sir": _("your final review"),
     "Sir raised the limit": _("Sir raised the limit"),
     "no agent is left for it": _("no agent is left for it"),
+    "validated": _("validated"),
+    "judged by another package": _("another verdict came in"),
+    "the project goes on": _("the project goes on"),
+    "the attempt failed": _("the attempt failed"),
     "its result came before its figures": _("its result came before its figures"),
 }
 """Why something moved, and what a task's state adds to its word."""
@@ -118,6 +122,9 @@ QUESTIONS: Mapping[str, str | StrPromise] = {
     "Two agents do not agree. Does the last proposal stand?": _(
         "Two agents do not agree. Does the last proposal stand?"
     ),
+    "No task can start any more, and not every one is done. What now?": _(
+        "No task can start any more, and not every one is done. What now?"
+    ),
     "This irreversible step was cut off while it ran. May it run again?": _(
         "This irreversible step was cut off while it ran. May it run again?"
     ),
@@ -137,6 +144,9 @@ PATTERNS: tuple[tuple[re.Pattern[str], str | StrPromise], ...] = tuple(
     (re.compile(pattern, re.DOTALL), text)
     for pattern, text in (
         (r"rejected by Sir: (?P<why>.+)", _("rejected by Sir: %(why)s")),
+        (r"waived: (?P<why>.+)", _("waived: %(why)s")),
+        (r"planned check failed: (?P<why>.+)", _("a planned check failed: %(why)s")),
+        (r"open (?P<severity>\w+) defect: (?P<why>.+)", _("a defect is open: %(why)s")),
         (r"intent rejected: (?P<why>.+)", _("its intent was rejected: %(why)s")),
         (
             r"outside the task's scope: (?P<why>.+)",

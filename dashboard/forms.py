@@ -99,6 +99,8 @@ def read_verdict(posted: QueryDict) -> SentVerdict:
     if posted.get("text"):
         payload["text"] = posted["text"]
     payload |= {name: posted[name] for name in ("turns", "cost_usd") if posted.get(name)}
+    if posted.get("release_dependents"):
+        payload["release_dependents"] = True
     if posted.getlist("remove"):
         payload["remove"] = posted.getlist("remove")
     return SentVerdict(

@@ -42,6 +42,8 @@ EVENT_WORDS: Mapping[str, str | StrPromise] = {
     "blueprint.locked": _("blueprint v%(number)s locked, %(steps)s steps"),
     "review.pass": _("QA passed it"),
     "review.fail": _("QA found defects: %(defects)s"),
+    "validation.packaged": _("verdict %(verdict)s %(why)s"),
+    "loop.commanded": _("the loop: %(next_action)s"),
     "fix.recorded": _("fix round %(fix_round)s applied: %(why)s"),
     "artifact.locked": _("locked %(name)s v%(version)s"),
     "defect.open": _("defect, %(severity)s: %(title)s"),

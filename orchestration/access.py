@@ -25,6 +25,7 @@ from orchestration.models import (
     MailRecipient,
     Project,
     Task,
+    ValidationPackage,
     WikiPage,
 )
 from orchestration.models.rows import fetch_rows
@@ -134,6 +135,11 @@ def access_artifact(viewer: Viewer, name: str) -> Artifact:
     """Find a locked artifact in a visible project. Errors: NotFound."""
     rows = Artifact.objects.select_related("task", "project")
     return _found(rows.filter(project__in=visible_projects(viewer)), name, "artifact")
+
+
+def access_package(task: Task, name: str) -> ValidationPackage:
+    """Find a validation package of a visible task. Errors: NotFound."""
+    return _found(ValidationPackage.objects.filter(task=task), name, "package")
 
 
 def access_experience(project: Project, name: str) -> Experience:

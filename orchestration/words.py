@@ -127,6 +127,8 @@ CONSEQUENCES: Mapping[str, Texts] = MappingProxyType(
         "your_words_stand": [((), _("Your text is the result"))],
         "no_agreement": [((), _("Ends without agreement"))],
         "task_cancelled": [((), _("The task is cancelled"))],
+        "loop_looks_again": [((), _("The loop looks again"))],
+        "blockers_cancelled": [((), _("What cannot start is cancelled"))],
         "count_reset": [((), _("Attempts start over"))],
         "replans_with_guidance": [((), _("Plans again with your text"))],
         "text_changed": [((), _("You edit the task text"))],

@@ -1,6 +1,4 @@
-"""A task's page and its live parts, one assignment, one artifact, and steering: re-plan, comment,
-cancel.
-"""
+"""A task's page and its live parts, one assignment, one artifact, and steering."""
 
 from __future__ import annotations
 
@@ -39,6 +37,7 @@ from dashboard.http import (
     see_other,
     sir_only,
 )
+from dashboard.loop_lines import loop_part
 from dashboard.mesh_lines import mail_part
 from dashboard.places import address, board_url, task_key, task_place, task_url
 from dashboard.presenters import assignment_label, task_label
@@ -259,6 +258,7 @@ PARTS: dict[str, MakeContext] = {
     "outputs": _outputs,
     "defects": _defects,
     "artifacts": _artifacts,
+    "loop": loop_part,
     "comments": _comments,
     "mail": mail_part,
     "assignments": _assignments,

@@ -48,7 +48,8 @@ from orchestration.contracts.results import (
     QaResult,
     ScorerResult,
 )
-from orchestration.errors import Fault, Invalid, NotReady, PlanInvalid
+from orchestration.contracts.validation import Package
+from orchestration.errors import Fault, Invalid, PlanInvalid
 from orchestration.models import Assignment
 from orchestration.services.agent_claims import Wish, claim_for_agent
 from orchestration.services.agent_results import (
@@ -71,6 +72,7 @@ RESULTS: Mapping[Seat, type[Document]] = {
     Seat.QA: QaResult,
     Seat.FIXER: FixerResult,
     Seat.CROSS_VERIFIER: CrossVerifierResult,
+    Seat.VALIDATOR: Package,
 }
 PLAN = "plan"
 HELD = (400, 401, 403, 404, 409, 422)
@@ -189,9 +191,9 @@ class ResultView(HeldView):
         By seat: executor and fixer `output, comment, status, detail` (a fixer that was asked to
         propose: `proposed_fix`); planner a plan, bare or as `plan`; auditor `verdict, checks,
         suggestions` (asked about an intent: `status, corrections, detail`); qa `verdict, defects,
-        low_defects, artifact_digests`; cross_verifier `agrees, findings`; scorer `dimensions,
-        rationale`. A malformed plan is refused with every fault, and uses up a revision all the
-        same. The identical report again is 200 and changes nothing.
+        low_defects, artifact_digests`; cross_verifier `agrees, findings`; validator a validation
+        package; scorer `dimensions, rationale`. A malformed plan is refused with every fault, and
+        uses up a revision all the same. The identical report again is 200 and changes nothing.
         """
         row = self.assignment(assignment)
         about_intent = HANDSHAKE in row.input
@@ -231,11 +233,9 @@ def read_result(
 
     A planner's plan may be the body itself or its `plan`. Documents keep what they do not know;
     the body does not.
-    Errors: Invalid listing every fault; NotReady for a seat that is not taken over REST yet.
+    Errors: Invalid listing every fault.
     """
-    model = model or RESULTS.get(seat)
-    if model is None:
-        raise NotReady(f"The seat {seat} is not taken over REST yet.", code="seat_unsupported")
+    model = model or RESULTS[seat]
     if not isinstance(data, Mapping):
         raise Invalid(
             "The body must be a JSON object.", errors=[Fault(path="", message="must be an object")]

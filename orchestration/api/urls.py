@@ -22,6 +22,7 @@ from orchestration.api import (
     projects,
     prompts,
     shared_documents,
+    validation,
 )
 from orchestration.api import tasks as task_views
 from orchestration.api.base import ApiView
@@ -73,6 +74,13 @@ urlpatterns: list[URLPattern] = [
     route(f"{TASK}/deviations", blackboard.DeviationsView, "api-task-deviations"),
     route(f"{TASK}/cancel", blackboard.CancelView, "api-task-cancel"),
     route(f"{TASK}/replan", blackboard.ReplanView, "api-task-replan"),
+    route(f"{TASK}/validation", validation.ValidationView, "api-validation"),
+    route(
+        f"{TASK}/validation/<str:package>/validation_package.md",
+        validation.PackageTextView,
+        "api-validation-package",
+    ),
+    route(f"{PROJECT}/control-commands", validation.ControlCommandsView, "api-control-commands"),
     route(f"{TASK}/shared", shared_documents.SharedDocumentsView, "api-shared-documents"),
     route(f"{SHARED}", shared_documents.SharedDocumentView, "api-shared-document"),
     route(f"{SHARED}/versions", shared_documents.SharedVersionsView, "api-shared-versions"),

@@ -30,6 +30,9 @@ class Option(TypedDict):
     destructive: bool
 
 
+LOOP = "loop"
+"""`about` and `reason` of the item of a project in which nothing can start any more."""
+LOOP_VERDICTS = frozenset({"approve", "abort"})
 NO_REASON = frozenset({"approve", "confirmed", "answer", "acknowledge"})
 """Verdicts that need no reason; every other one does."""
 DESTRUCTIVE = frozenset({"reject", "rejected", "abort", "cancel", "waive"})
@@ -96,6 +99,7 @@ def options_for(kind: DecisionKind, params: Mapping[str, Any]) -> list[Option]:
             or kind is DecisionKind.SAFE_STOP,
         )
         for verdict, codes in _KINDS[kind]
+        if shared.get("about") != LOOP or verdict in LOOP_VERDICTS
     ]
 
 
@@ -113,13 +117,17 @@ _OTHER_CODES: Mapping[str, Mapping[str, str]] = {
         "agent_gets_answer": "agent_gets_correction",
         "task_fails": "attempt_counts",
     },
+    LOOP: {
+        "task_resumes": "loop_looks_again",
+        "task_cancelled": "blockers_cancelled",
+    },
     "negotiation": {
         "task_resumes": "task_goes_on",
         "agent_gets_answer": "your_words_stand",
         "task_fails": "no_agreement",
     },
 }
-"""What a clarification does that is about no blocked task, by the parameter `about`."""
+"""What an item does that is about something else than its task, by the parameter `about`."""
 
 
 def _code(code: str, params: Mapping[str, Any]) -> str:

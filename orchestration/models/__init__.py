@@ -21,6 +21,7 @@ from orchestration.models.plans import AuditReport, Blueprint, Deviation, Plan
 from orchestration.models.projects import Project
 from orchestration.models.reviews import Defect, QAReview
 from orchestration.models.tasks import Assessment, Comment, Task, TaskDependency
+from orchestration.models.validation import ControlCommand, ValidationPackage
 
 __all__ = [
     "Agent",
@@ -36,6 +37,7 @@ __all__ = [
     "Canary",
     "ChangelogEntry",
     "Comment",
+    "ControlCommand",
     "Conversation",
     "Decision",
     "DecisionView",
@@ -61,6 +63,7 @@ __all__ = [
     "Task",
     "TaskDependency",
     "ToolCall",
+    "ValidationPackage",
     "Verification",
     "WikiPage",
     "WikiVersion",

@@ -105,6 +105,10 @@ class Task(models.Model):
     unexpected_blockers = models.PositiveIntegerField(default=0)
     reported_domains = models.JSONField(default=list, blank=True)
     is_uncertain = models.BooleanField(default=False)
+    transient_failures = models.PositiveIntegerField(default=0)
+    replan_at = models.DateTimeField(null=True, blank=True)
+    awaits_verdict = models.BooleanField(default=False)
+    withholds_dependents = models.BooleanField(default=False)
     blocked_by = models.ManyToManyField(
         "self", symmetrical=False, blank=True, related_name="blocks"
     )
@@ -157,6 +161,16 @@ class Task(models.Model):
                 fields=("deadline",),
                 condition=models.Q(deadline__isnull=False),
                 name="task_deadline_idx",
+            ),
+            models.Index(
+                fields=("replan_at",),
+                condition=models.Q(replan_at__isnull=False),
+                name="task_replan_idx",
+            ),
+            models.Index(
+                fields=("project",),
+                condition=models.Q(awaits_verdict=True),
+                name="task_verdict_idx",
             ),
         )
 

@@ -55,7 +55,9 @@ def read_failures(task: Task) -> list[Said]:
     """Why earlier attempts failed, with their evidence, oldest first."""
     return [
         Said(
-            str(one.get("root_cause", "")) + evidence_text(one.get("evidence")),
+            str(one.get("root_cause", ""))
+            + evidence_text(one.get("failed_cases"))
+            + evidence_text(one.get("evidence")),
             SYSTEM,
             note=str(one.get("attempt", "")),
             kind=str(one.get("class", "")),

@@ -14,19 +14,18 @@ from orchestration.models.statements import (
     is_root_stopped,
     ready_in_phase,
     release_dependents,
-    tasks_blocked_by,
     waits_for_steps,
     what_a_step_frees,
 )
-from orchestration.services.blueprints import is_satisfied
 from orchestration.services.inbox import withdraw_open
+from orchestration.services.judging import settle_root
 from orchestration.services.layers import ask_outer_layers
-from orchestration.services.lookups import lock_project, lock_task
-from orchestration.services.loop import conclude_root
+from orchestration.services.lookups import lock_task
 from orchestration.services.moves import move_task
 from orchestration.services.outputs import add_comment, add_output, newest_outputs
-from orchestration.services.readiness import make_ready, ready_again, start_roots
+from orchestration.services.readiness import make_ready
 from orchestration.services.spawned import tell_spawner
+from orchestration.services.unblocking import unblock
 from orchestration.services.verification import record_layers, report_layers
 from orchestration.services.work import Work
 from orchestration.states import (
@@ -39,18 +38,17 @@ from orchestration.states import (
 
 
 def complete_task(work: Work, task: Task, parent: Task | None) -> list[Assignment]:
-    """Move a reviewed task to done and let everything behind it start.
+    """Move a reviewed task to done and let everything behind it start; a root is judged first.
 
     Return the executor assignments that became ready, siblings first, for the finisher to take.
     Locks: expects parent, then task locked.
     """
+    if parent is None:
+        return settle_root(work, task)
     task.last_outcome = "done"
     work.touch(task, "last_outcome")
     with work.as_system():
         move_task(work, task, TaskStatus.DONE)
-        if parent is None:
-            unblock(work, task)
-            return finish_root(work, task)
         if task.is_spawned or not parent.is_planned:
             unblock(work, task)
             return advance(work, task, parent)
@@ -64,22 +62,6 @@ def _look(work: Work, task: Task, parent: Task) -> tuple[bool, bool]:
     """Say whether a step that ended blocks others, and whether its phase has another open one."""
     ended = {task.pk, *work.ended_steps()}
     return what_a_step_frees(task.pk, parent.pk, parent.open_phase, ended=sorted(ended))
-
-
-def unblock(work: Work, task: Task) -> None:
-    """Send tasks that were blocked only by this one back to pending, at once."""
-    waiting = tasks_blocked_by(task.pk)
-    if waiting:
-        work.flush()
-    for task_id in waiting:
-        blocked = lock_task(task_id)
-        if blocked.status == TaskStatus.BLOCKED and all(
-            is_satisfied(one) for one in blocked.blocked_by.all()
-        ):
-            move_task(work, blocked, TaskStatus.PENDING, why=f"{task} is done")
-            withdraw_open(work, [task_id], why="its blockers are done")
-            work.flush()
-            ready_again(work, blocked)
 
 
 def advance(work: Work, task: Task, parent: Task) -> list[Assignment]:
@@ -154,25 +136,6 @@ def finish_planned(work: Work, task: Task) -> list[Assignment]:
         return []
     parent = lock_task(task.parent_id) if task.parent_id is not None else None
     return complete_task(work, task, parent)
-
-
-def finish_root(work: Work, root: Task) -> list[Assignment]:
-    """Let the loop conclude a done root, then start what waited for it.
-
-    Locks: takes the project's row; the root was locked before it, so a deadlock is retried.
-    """
-    work.flush()
-    project = lock_project(root.project_id)
-    waiting = release_dependents(root.pk)
-    if waiting:
-        waiting.sort(key=lambda row: (row.rank, row.pk))
-        for row in waiting:
-            row.project = project
-        make_ready(work, waiting)
-        work.flush()
-    conclude_root(work, project, root)
-    start_roots(work, project)
-    return []
 
 
 def step_report(task: Task) -> tuple[str, str]:

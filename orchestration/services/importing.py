@@ -19,17 +19,16 @@ from orchestration.rules.prefilter import prefilter
 from orchestration.selectors.tasks import IMPORTED_REASON
 from orchestration.services.blueprints import take_numbers
 from orchestration.services.intake import find_root
-from orchestration.services.lookups import lock_project, lock_task
-from orchestration.services.loop import complete_project_if_done, end_fatal, replan_root
+from orchestration.services.lookups import lock_project
+from orchestration.services.loop import complete_project_if_done, end_fatal
 from orchestration.services.projects import reopen_for_work
 from orchestration.services.readiness import make_ready, record_prefilter, start_roots
 from orchestration.services.retrying import retry_on_deadlock
-from orchestration.services.work import SYSTEM, Actor, Work, unit_of_work
+from orchestration.services.work import Actor, Work, unit_of_work
 from orchestration.states import (
     MASTER_VIEW,
     MAX_RETRIES_REASON,
     Complexity,
-    ProjectStatus,
     Route,
     TaskKind,
     TaskStatus,
@@ -45,7 +44,6 @@ STATES: Mapping[str, TaskStatus] = {
     MASTER_VIEW[TaskStatus.CANCELLED]: TaskStatus.CANCELLED,
 }
 IN_PROGRESS = MASTER_VIEW[TaskStatus.WORKING]
-BATCH = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +202,8 @@ def _failures(work: Work, project: Project, state: TaskStatus, reason: str) -> d
         "at": work.now.isoformat(),
     }
     count = limit if state is TaskStatus.FATAL else 1
-    return {"failure_count": count, "failure_context": [context]}
+    again = work.now if state is TaskStatus.FAILED else None
+    return {"failure_count": count, "failure_context": [context], "replan_at": again}
 
 
 def _link(rows: Sequence[_Named], needed: Mapping[str, Sequence[Task | str]]) -> None:
@@ -236,30 +235,3 @@ def _settle(work: Work, project: Project, rows: Sequence[_Named]) -> None:
     start_roots(work, standing)
     work.flush()
     complete_project_if_done(work, standing)
-
-
-def replan_failed_roots() -> int:
-    """Plan failed roots again that nothing else does: those that came in as failed.
-
-    Return how many. Shape: bounded, for the sweep; the engine's own failures re-plan at once.
-    """
-    rows = Task.objects.filter(
-        status=TaskStatus.FAILED.value,
-        parent__isnull=True,
-        kind=TaskKind.TASK.value,
-        is_planned=True,
-        project__status=ProjectStatus.ACTIVE.value,
-    )
-    return sum(
-        _replan(pk) for pk in list(rows.order_by("rank", "pk").values_list("pk", flat=True)[:BATCH])
-    )
-
-
-@retry_on_deadlock
-def _replan(task_id: int) -> bool:
-    with unit_of_work(SYSTEM) as work:
-        root = lock_task(task_id)
-        if root.status != TaskStatus.FAILED or root.project.status != ProjectStatus.ACTIVE:
-            return False
-        replan_root(work, root)
-    return True

@@ -1,25 +1,28 @@
-"""The master loop's seam: what a root's end means for its project and for the next attempt.
+"""The master loop: what a root's end means for its project and for the next attempt.
 
-Sense, compare, act for one root at a time. Packages, control commands and archive are built here
-by the loop's own issue; what is here decides done, failed, re-plan and fatal.
+Sense, compare, act for one root at a time. What is here decides failed, re-plan and fatal, and
+completes the project; `services.judging` decides done.
 Source: DESIGN section 4 rules 3, 4 and 7, section 10.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any
 
 from django.db.models import Q, QuerySet
+from django.utils import timezone
 
-from orchestration.models import Assignment, Handshake, Project, Task
+from orchestration.contracts.loop import FailureClass, Verdict
+from orchestration.models import Assignment, Handshake, Project, Task, ValidationPackage
 from orchestration.models.statements import are_roots_done, is_root_ending
 from orchestration.seats.registry import EXTERNAL
-from orchestration.services.archive import write_archive
 from orchestration.services.assignments import cancel_live
 from orchestration.services.blockers import ask_behind
 from orchestration.services.blueprints import descendant_ids
 from orchestration.services.clocks import suspend_project
+from orchestration.services.control import command_failure
 from orchestration.services.experiences import learn_from_failure
 from orchestration.services.inbox import open_decision, withdraw_open
 from orchestration.services.lookups import lineage_root, lock_project, lock_task
@@ -30,12 +33,20 @@ from orchestration.services.moves import (
     move_task,
     void_defects,
 )
+from orchestration.services.packages import (
+    TRANSIENT,
+    failure_entry,
+    failure_package,
+    package_of,
+    store_package,
+)
 from orchestration.services.plan_requests import can_plan
 from orchestration.services.readiness import make_ready, start_roots
 from orchestration.services.red_lines import own_approvals
+from orchestration.services.retrying import retry_on_deadlock
 from orchestration.services.spawned import cancel_children, tell_spawner
 from orchestration.services.upgrade import upgrade_if_due
-from orchestration.services.work import Work, locked
+from orchestration.services.work import SYSTEM, Work, locked, unit_of_work
 from orchestration.states import (
     MAX_RETRIES_REASON,
     AssignmentStatus,
@@ -47,19 +58,9 @@ from orchestration.states import (
     TaskStatus,
 )
 
-
-def conclude_root(work: Work, project: Project, root: Task) -> None:
-    """Record a root's success; complete the project when every root not cancelled is done.
-
-    Locks: expects the project's row locked.
-    """
-    root.project = project
-    write_archive(work, root)
-    root.failure_count = 0
-    root.failure_context = []
-    work.touch(root, "failure_count", "failure_context")
-    work.flush()
-    complete_project_if_done(work, project)
+BATCH = 50
+BACK_OFF_SECONDS = 300
+"""The longest wait before a re-plan after a passing cause."""
 
 
 def complete_project_if_done(work: Work, project: Project) -> None:
@@ -180,7 +181,9 @@ def settle_ending(work: Work, task: Task) -> None:
         conclude_if_drained(work, root, descendant_ids([root.pk]))
 
 
-def conclude_attempt(work: Work, root: Task, tree: Sequence[int]) -> None:
+def conclude_attempt(
+    work: Work, root: Task, tree: Sequence[int], *, package: ValidationPackage | None = None
+) -> None:
     """End the failed attempt of every planned ancestor and of the root (rule 3).
 
     Steps that wait for Sir are cancelled with their decisions; pending ones stay for the re-plan.
@@ -203,32 +206,96 @@ def conclude_attempt(work: Work, root: Task, tree: Sequence[int]) -> None:
         elif row.is_planned and row.status == TaskStatus.WORKING:
             move_task(work, row, TaskStatus.FAILED, detail="a step failed")
     cause = dict(root.failure_context[-1]) if root.failure_context else {}
-    root.last_outcome = f"NO-GO: {cause.get('root_cause', '')}"[:300]
+    words = str(cause.get("root_cause", "a step failed"))
+    verdict = package.verdict if package is not None else Verdict.NO_GO.value
+    root.last_outcome = f"{verdict}: {words}"[:300]
     work.touch(root, "last_outcome")
-    move_task(work, root, TaskStatus.FAILED, detail=str(cause.get("root_cause", "a step failed")))
+    detail = package_of(package).reason if package is not None else words
+    move_task(work, root, TaskStatus.FAILED, detail=detail)
     work.flush()
-    fail_root(work, root, cause, is_recorded=True)
+    fail_root(work, root, cause, package=package)
+
+
+def fail_judged(work: Work, root: Task, package: ValidationPackage) -> None:
+    """End a root's attempt on a package that is not GO: it stands beside the earlier failures.
+
+    Locks: expects the root locked, in review or at work without open children.
+    """
+    root.failure_context = [*root.failure_context, failure_entry(package)]
+    root.awaits_verdict = False
+    work.touch(root, "failure_context", "awaits_verdict")
+    work.flush()
+    cancel_live(work, [root.pk], why="attempt ended")
+    void_defects(work, [root.pk], why="attempt ended")
+    conclude_attempt(work, root, descendant_ids([root.pk]), package=package)
 
 
 def fail_root(
-    work: Work, root: Task, cause: Mapping[str, Any], *, is_recorded: bool = False
+    work: Work,
+    root: Task,
+    cause: Mapping[str, Any],
+    *,
+    package: ValidationPackage | None = None,
 ) -> list[Assignment]:
-    """Count a root's failed attempt: re-plan it, or end it as fatal at the limit.
+    """Count a root's failed attempt: plan it again, or end it as fatal at the limit.
 
-    A message only stays failed. A cause of class `cancelled_by_sir` counts nothing (rule 7).
+    The package is built by rules where none was handed in. A message only stays failed. A cause of
+    class `cancelled_by_sir` counts nothing (rule 7), a passing one that was handed in backs off.
     """
+    if root.kind == TaskKind.MESSAGE:
+        return _fail_message(work, root)
     learn_from_failure(work, root, cause)
-    if cause.get("class") != "cancelled_by_sir":
+    row = package or store_package(work, root, failure_package(root, cause, work.now))
+    _note_package(work, root, cause, row)
+    delay = _back_off(work, root, row) if package is not None else None
+    if delay is None and cause.get("class") != FailureClass.CANCELLED_BY_SIR.value:
         root.failure_count += 1
-    work.touch(root, "failure_count")
-    if root.failure_count >= root.project.policy.thresholds.max_retries:
-        if root.kind == TaskKind.MESSAGE:
-            # Outside the loop (section 2): it stays failed and stops nothing.
-            ask_behind(work, root)
-        else:
-            end_fatal(work, root)
+        root.transient_failures = 0
+    work.touch(root, "failure_count", "transient_failures")
+    is_fatal = root.failure_count >= root.project.policy.thresholds.max_retries
+    if is_fatal:
+        end_fatal(work, root)
+    project = lock_project(root.project_id)
+    command_failure(work, project, root, row, is_fatal=is_fatal)
+    if is_fatal:
         return []
-    return replan_root(work, root)
+    if not root.is_planned and package is None:
+        return replan_root(work, root)
+    # The re-plan is a transaction of its own, and starts from what this one recorded.
+    root.replan_at = work.now + (delay or timedelta())
+    work.touch(root, "replan_at")
+    work.wake()
+    return []
+
+
+def _fail_message(work: Work, root: Task) -> list[Assignment]:
+    """Count the failure of a message; outside the loop (section 2) it stays failed at the limit."""
+    root.failure_count += 1
+    work.touch(root, "failure_count")
+    if root.failure_count < root.project.policy.thresholds.max_retries:
+        return replan_root(work, root)
+    ask_behind(work, root)
+    return []
+
+
+def _note_package(work: Work, root: Task, cause: Mapping[str, Any], row: ValidationPackage) -> None:
+    """Name the package in the entry of its failure; one that is not in the context is added."""
+    entry = {**failure_entry(row), **cause}
+    earlier = list(root.failure_context)
+    if earlier and earlier[-1].get("root_cause") == cause.get("root_cause"):
+        earlier.pop()
+    root.failure_context = [*earlier, entry]
+    work.touch(root, "failure_context")
+
+
+def _back_off(work: Work, root: Task, row: ValidationPackage) -> timedelta | None:
+    """How long a passing cause delays the re-plan; None when it counts: its cap is reached."""
+    cap = root.project.policy.limits.transient_retries
+    is_passing = row.verdict == Verdict.INDETERMINATE and row.failure_class in TRANSIENT
+    if not is_passing or root.transient_failures >= cap:
+        return None
+    root.transient_failures += 1
+    return timedelta(seconds=min(2**root.transient_failures, BACK_OFF_SECONDS))
 
 
 def replan_root(work: Work, root: Task) -> list[Assignment]:
@@ -239,8 +306,9 @@ def replan_root(work: Work, root: Task) -> list[Assignment]:
     root.attempt += 1
     root.revisions_used = 0
     root.fix_round = 0
+    root.replan_at = None
     root.approved_digests = own_approvals(root)
-    work.touch(root, "attempt", "revisions_used", "fix_round", "approved_digests")
+    work.touch(root, "attempt", "revisions_used", "fix_round", "approved_digests", "replan_at")
     if root.is_planned and root.status == TaskStatus.FAILED and not can_plan(root):
         end_fatal(work, root, question="Nobody can plan this task again. What now?")
         return []
@@ -250,6 +318,34 @@ def replan_root(work: Work, root: Task) -> list[Assignment]:
         start_roots(work, lock_project(root.project_id))
         return []
     return make_ready(work, [root])
+
+
+def replan_due_roots(project_id: int | None = None) -> int:
+    """Plan failed roots again whose time has come. Return how many.
+
+    Shape: one bounded query, for the sweep and for a worker that wakes up.
+    """
+    rows = Task.objects.filter(
+        replan_at__lte=timezone.now(),
+        status=TaskStatus.FAILED.value,
+        project__status=ProjectStatus.ACTIVE.value,
+    )
+    if project_id is not None:
+        rows = rows.filter(project=project_id)
+    due = list(rows.order_by("rank", "pk").values_list("pk", flat=True)[:BATCH])
+    return sum(_replan(pk) for pk in due)
+
+
+@retry_on_deadlock
+def _replan(task_id: int) -> bool:
+    with unit_of_work(SYSTEM) as work:
+        root = lock_task(task_id)
+        is_due = root.replan_at is not None and root.replan_at <= work.now
+        is_active = root.project.status == ProjectStatus.ACTIVE
+        if root.status != TaskStatus.FAILED or not is_due or not is_active:
+            return False
+        replan_root(work, root)
+    return True
 
 
 def end_fatal(work: Work, root: Task, *, question: str = "") -> None:

@@ -21,6 +21,7 @@ from orchestration.models import Assignment, Project, Task
 from orchestration.policy import DEFAULT_POLICY, Policy, merge_documents
 from orchestration.runner.workspace import allowed_workspace
 from orchestration.services.clocks import start_clocks, suspend_project
+from orchestration.services.judging import judge_waiting
 from orchestration.services.lookups import lock_project, require_version
 from orchestration.services.loop import complete_project_if_done
 from orchestration.services.moves import move_project
@@ -221,6 +222,8 @@ def activate(work: Work, project: Project, *, why: str) -> None:
     project.is_paused_by_sir = False
     work.touch(project, "is_paused_by_sir")
     start_clocks(work, project)
+    work.flush()
+    judge_waiting(work, project)
     work.flush()
     start_roots(work, project)
     work.flush()

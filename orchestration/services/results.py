@@ -23,7 +23,7 @@ from orchestration.contracts.results import (
     ScorerResult,
     parse_document,
 )
-from orchestration.errors import Conflict, Invalid
+from orchestration.errors import Invalid
 from orchestration.models import Assignment, Output, Task
 from orchestration.rules.scoring import parse_external_score
 from orchestration.seats.registry import EXTERNAL
@@ -55,6 +55,7 @@ from orchestration.services.review import (
     lock_reviewed,
     record_qa_result,
 )
+from orchestration.services.validation import record_validator_result
 from orchestration.services.verification import Evidence
 from orchestration.services.work import Work
 from orchestration.states import (
@@ -226,6 +227,8 @@ def record_agent_result(
         return record_cross_check(
             work, task, parent, checked, agent_id=assignment.agent_id, by=name
         )
+    if seat is Seat.VALIDATOR:
+        return record_validator_result(work, assignment, document)
     if seat is Seat.FIXER:
         return _record_agent_fix(work, assignment, parent, parse_document(FixerResult, document))
     if seat is Seat.SCORER:
@@ -233,8 +236,6 @@ def record_agent_result(
     elif seat is Seat.AUDITOR:
         audited = parse_document(AuditorResult, document)
         document = audited.to_document()
-    elif seat is not Seat.PLANNER:
-        raise Conflict(f"the seat {seat} is not taken over REST yet", code="seat_unsupported")
     move_assignment(work, assignment, AssignmentStatus.DONE)
     return _record_thought(work, seat, assignment, document, backend=EXTERNAL)
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 from orchestration.models import Assignment, Task
 from orchestration.services.assignments import cancel_live
 from orchestration.services.blueprints import descendant_ids
-from orchestration.services.completion import advance, unblock
+from orchestration.services.completion import advance
 from orchestration.services.inbox import withdraw_open
 from orchestration.services.loop import settle_ending
 from orchestration.services.moves import move_task, void_defects
+from orchestration.services.unblocking import unblock
 from orchestration.services.work import Work, locked
 from orchestration.states import SKIPPED_REASON, TASK_TERMINAL, TaskStatus
 

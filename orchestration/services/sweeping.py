@@ -28,10 +28,10 @@ from orchestration.services.cross_checks import resume_review
 from orchestration.services.decisions import Verdict, decide_decision
 from orchestration.services.failures import end_without_result, reclaim
 from orchestration.services.idempotency import forget_old_answers
-from orchestration.services.importing import replan_failed_roots
 from orchestration.services.inbox import withdraw_decision
+from orchestration.services.judging import judge_again, unjudged_roots
 from orchestration.services.lookups import lock_for_result, lock_project, lock_task
-from orchestration.services.loop import settle_ending
+from orchestration.services.loop import replan_due_roots, settle_ending
 from orchestration.services.readiness import make_ready, start_roots
 from orchestration.services.retrying import retry_on_deadlock
 from orchestration.services.tasks import lock_with_parent
@@ -362,6 +362,11 @@ def ask_what_was_not_asked() -> int:
     return _each(unasked_intents(), ask_intent) + _each(unasked_negotiations(), ask_negotiation)
 
 
+def judge_unjudged() -> int:
+    """Judge roots that wait for a verdict which nobody was asked for."""
+    return _each(unjudged_roots(), judge_again)
+
+
 PARTS: Mapping[str, Callable[[], int]] = {
     "clocks": right_wrong_clocks,
     "expired_leases": reclaim_expired_leases,
@@ -372,7 +377,8 @@ PARTS: Mapping[str, Callable[[], int]] = {
     "unasked": ask_what_was_not_asked,
     "unmanned": pass_unmanned_checks,
     "stranded": restart_stranded_tasks,
-    "replanned": replan_failed_roots,
+    "replanned": replan_due_roots,
+    "judged": judge_unjudged,
     "roots": start_waiting_roots,
     "woken": wake_for_queued_work,
     "forgotten": forget_old_answers,

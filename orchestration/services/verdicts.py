@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from orchestration.contracts.options import LOOP
 from orchestration.contracts.results import CommentInput
 from orchestration.errors import Conflict
 from orchestration.models import Assignment, Decision, Defect, Plan, Task
@@ -20,12 +21,13 @@ from orchestration.services.assignments import (
 )
 from orchestration.services.cancelling import cancel_tree
 from orchestration.services.clocks import renew_lease
-from orchestration.services.completion import check_planned, complete_task
+from orchestration.services.completion import check_planned
 from orchestration.services.cross_checks import resume_review
 from orchestration.services.defects import ask_for_proposal
 from orchestration.services.handshake import HANDSHAKE, answer_intent
 from orchestration.services.handshake_gate import may_start
 from orchestration.services.inbox import open_decision
+from orchestration.services.judging import after_done
 from orchestration.services.loop import fail_leaf, replan_root
 from orchestration.services.moves import hint_task, move_defect, move_task
 from orchestration.services.negotiation import NEGOTIATION, answer_negotiation
@@ -37,7 +39,7 @@ from orchestration.services.planning import (
     return_plan,
 )
 from orchestration.services.projects import activate
-from orchestration.services.readiness import make_ready, ready_again
+from orchestration.services.readiness import make_ready, ready_again, start_roots
 from orchestration.services.review import continue_review, reject_step
 from orchestration.services.seat_verdicts import budget_exceeded, final_review
 from orchestration.services.work import Work, locked
@@ -89,6 +91,9 @@ def medium_defect(work: Work, decision: Decision, verdict: str) -> None:
 
 def waiting_human(work: Work, decision: Decision, verdict: str) -> None:
     """Answer, approve, reject or abort a task that waits for Sir."""
+    if decision.content.get("reason") == LOOP:
+        loop_stopped(work, decision, verdict)
+        return
     task = _task(decision)
     if verdict == "abort":
         cancel_tree(work, task, why=decision.reason, reason="cancelled_by_sir")
@@ -103,6 +108,19 @@ def waiting_human(work: Work, decision: Decision, verdict: str) -> None:
     if decision.reason:
         _tell(work, task, decision)
     resume_task(work, task, decision)
+
+
+def loop_stopped(work: Work, decision: Decision, verdict: str) -> None:
+    """Look again for a root that can start, or cancel those that cannot (rule 18)."""
+    if verdict == "abort":
+        keys = [one["id"] for one in decision.content["blockers"]]
+        ended = [state.value for state in (TaskStatus.DONE, TaskStatus.CANCELLED)]
+        rows = Task.objects.filter(project=decision.project, pk__in=keys)
+        for row in locked(rows.exclude(status__in=ended)).order_by("pk"):
+            row.project = decision.project
+            cancel_tree(work, row, why=decision.reason, reason="cancelled_by_sir")
+        return
+    start_roots(work, decision.project)
 
 
 def resume_task(work: Work, task: Task, decision: Decision) -> None:
@@ -275,9 +293,7 @@ def max_retries(work: Work, decision: Decision, verdict: str) -> None:
     if verdict == "abort":
         cancel_tree(work, task, why=decision.reason, reason="cancelled_by_sir")
     elif verdict == "waive":
-        task.last_outcome = f"waived: {decision.reason}"[:300]
-        work.touch(task, "last_outcome")
-        complete_task(work, task, None)
+        _waive(work, task, decision)
     else:
         if verdict == "amend" and decision.payload.get("text"):
             task.description = str(decision.payload["text"])
@@ -290,6 +306,18 @@ def max_retries(work: Work, decision: Decision, verdict: str) -> None:
         replan_root(work, task)
     work.flush()
     _resume_project(work, decision)
+
+
+def _waive(work: Work, task: Task, decision: Decision) -> None:
+    """Call a fatal root done on Sir's word; what waits for it is freed only where he ticked so."""
+    task.last_outcome = f"waived: {decision.reason}"[:300]
+    task.withholds_dependents = decision.payload.get("release_dependents") is not True
+    work.touch(task, "last_outcome", "withholds_dependents")
+    move_task(work, task, TaskStatus.DONE, why=f"waived: {decision.reason}")
+    work.flush()
+    _resume_project(work, decision)
+    work.flush()
+    after_done(work, task, None)
 
 
 def _resume_project(work: Work, decision: Decision) -> None:

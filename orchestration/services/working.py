@@ -25,6 +25,7 @@ from orchestration.services.assignments import claim_next, lease
 from orchestration.services.execution import HandIn, start_work
 from orchestration.services.failures import end_without_result, requeue_or_fail
 from orchestration.services.lookups import lock_for_result, relock_for_result
+from orchestration.services.loop import replan_due_roots
 from orchestration.services.outputs import read_output
 from orchestration.services.results import WorkerResult, record_worker_result
 from orchestration.services.retrying import retry_on_deadlock
@@ -55,9 +56,13 @@ class Shift:
 
 
 def work_until_idle(slot: Slot, *, slice_seconds: float, project_id: int | None = None) -> int:
-    """Work off what is queued for our own backends. Return how many assignments ended here."""
+    """Work off what is queued for our own backends. Return how many assignments ended here.
+
+    Failed roots whose re-plan is due come first: that is queued work too.
+    """
     shift = Shift(slot, time.monotonic() + slice_seconds)
     count = 0
+    replan_due_roots(project_id)
     held = claim_one(slot, project_id=project_id)
     while held is not None:
         with slots.busy():

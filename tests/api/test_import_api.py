@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from orchestration.models import Decision, Project, Task
-from orchestration.services.importing import replan_failed_roots
+from orchestration.services.loop import replan_due_roots
 from orchestration.services.sweeping import sweep
 from tests.api.callers import Caller, events, facts, problem
 
@@ -94,12 +94,12 @@ def test_what_was_in_progress_is_taken_first_whatever_the_ranks(agent: Caller) -
 def test_failed_entry_is_planned_again_in_a_later_transaction(agent: Caller) -> None:
     agent.send(IMPORT, {"f": {"status": "FAILED", "reason": "broke"}})
     assert agent.read(MASTER)["f"]["status"] == "FAILED"
-    assert replan_failed_roots() == 1
+    assert replan_due_roots() == 1
     task = root("f")
     assert (task.status, task.attempt, task.failure_count) == ("working", 2, 1)
     asked = task.assignments.get(seat="planner").input
     assert asked["failures"][0]["root_cause"] == "broke"
-    assert replan_failed_roots() == 0
+    assert replan_due_roots() == 0
 
 
 def test_failed_root_shows_failed_until_its_replan_starts(agent: Caller) -> None:

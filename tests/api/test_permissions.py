@@ -30,6 +30,7 @@ WRITES: Mapping[str, tuple[str, str, frozenset[str]]] = {
         "POST", f"{T}/comments", frozenset({"sir", "execute", "plan", "review", "orchestrate"}),
     ),
     "deviation": ("POST", f"{T}/deviations", frozenset({"sir", "plan"})),
+    "package": ("POST", f"{T}/validation", frozenset({"sir", "review", "orchestrate"})),
     "experience": (
         "POST", "/api/projects/demo/experiences",
         frozenset({"sir", "execute", "plan", "review", "orchestrate"}),
@@ -55,6 +56,8 @@ READS = (
     "/api/projects/demo/events",
     "/api/projects/demo/audit",
     "/api/projects/demo/artifacts",
+    "/api/projects/demo/control-commands",
+    f"{T}/validation",
     "/api/projects/demo/experiences",
     "/api/projects/demo/wiki",
     f"{T}/bootstrap",

@@ -11,9 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestration.api import urls
+from orchestration.contracts.loop import Verdict
+from orchestration.contracts.validation import Package
 from orchestration.models import Agent, Project
 from orchestration.services.knowledge import PageText, write_experience, write_page
-from orchestration.services.work import SYSTEM
+from orchestration.services.packages import store_package
+from orchestration.services.work import SYSTEM, unit_of_work
 from tests.api.callers import Caller
 from tests.factories import (
     agent_step,
@@ -65,6 +68,10 @@ AGENTS_TOO = frozenset(
         ("api-task-progress", "post"),
         ("api-task-spawn", "post"),
         ("api-task-deviations", "post"),
+        ("api-validation", "get"),
+        ("api-validation", "post"),
+        ("api-validation-package", "get"),
+        ("api-control-commands", "get"),
         ("api-shared-documents", "get"),
         ("api-shared-document", "get"),
         ("api-shared-document", "put"),
@@ -162,6 +169,8 @@ def rows_of(project: Project, holder: Agent) -> dict[str, str]:
     experience = write_experience(project=project, title="Tea", body="Serve it", actor=SYSTEM)
     text = PageText("Serve the tea")
     page = write_page(project=project, name="tea", text=text, actor=SYSTEM)
+    with unit_of_work(SYSTEM) as work:
+        package = store_package(work, held, Package(verdict=Verdict.GO))
     return {
         "pid": project.slug,
         "task": str(held.pk),
@@ -170,6 +179,7 @@ def rows_of(project: Project, holder: Agent) -> dict[str, str]:
         "decision": str(decision.pk),
         "experience": str(experience.pk),
         "page": page.name,
+        "package": str(package.pk),
         "lease_token": lease.lease_token,
         "digest": decision.digest,
         "name": "design",

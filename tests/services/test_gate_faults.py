@@ -180,6 +180,7 @@ def test_a_planner_is_shown_profiles_artifacts_and_what_failed() -> None:
     for _ in range(2):
         claim(child(root, "2"), agent)
         set_status(child(root, "2"), agent, "failed", detail="the disk is full")
+    drive(project)
     asked = planner_of(root)
     assert "SubCoding" in {one["name"] for one in asked["profiles"]}
     assert {one["step"] for one in asked["artifacts"]} == {"1"}

@@ -1,0 +1,211 @@
+"""Control commands: what the loop decided after one verdict of a root, stored as source 002 has it.
+
+Direct tasks and messages are outside the loop and issue none.
+Source: DESIGN section 10, section 4 rule 18.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.db.models import QuerySet
+
+from orchestration.contracts.loop import NextAction
+from orchestration.contracts.options import LOOP
+from orchestration.models import (
+    ControlCommand,
+    Decision,
+    Project,
+    Task,
+    TaskDependency,
+    ValidationPackage,
+)
+from orchestration.models.statements import waiting_roots
+from orchestration.selectors.tasks import master_entries, master_list
+from orchestration.services.archive import final_report
+from orchestration.services.inbox import open_decision, withdraw_decision
+from orchestration.services.packages import evidence_link, package_of
+from orchestration.services.work import Work, locked
+from orchestration.states import DecisionKind, DecisionStatus, Route, TaskKind, TaskStatus
+
+LIST_MAX = 200
+"""Roots up to which a command keeps the whole list; beyond, only what the verdict touched."""
+NAMED_BLOCKERS = 50
+BEGUN = (
+    TaskStatus.CLAIMED, TaskStatus.WORKING, TaskStatus.REVIEW, TaskStatus.BLOCKED,
+    TaskStatus.WAITING_HUMAN,
+)  # fmt: skip
+STARTABLE = (TaskStatus.PENDING, TaskStatus.FAILED)
+
+
+def is_in_loop(root: Task) -> bool:
+    """Whether a root's verdicts become control commands."""
+    return root.kind == TaskKind.TASK and root.route != Route.DIRECT
+
+
+def name_of(root: Task) -> str:
+    """A root as the outside names it."""
+    return root.external_key or str(root)
+
+
+def command_failure(
+    work: Work, project: Project, root: Task, package: ValidationPackage, *, is_fatal: bool
+) -> ControlCommand | None:
+    """Issue the command of a negative verdict: restart with the failure, or stop for Sir."""
+    if not is_in_loop(root):
+        return None
+    failure = {
+        "failed_task": name_of(root),
+        "root_cause": package_of(package).cause,
+        "evidence_link": evidence_link(package),
+    }
+    action = NextAction.SUSPEND_FOR_HUMAN if is_fatal else NextAction.RESTART_FROM_STEP_2
+    context = _context(root, root.spec_id, failure)
+    return _issue(work, project, root, action, package=package, context=context)
+
+
+def command_success(
+    work: Work, project: Project, root: Task, package: ValidationPackage | None
+) -> ControlCommand | None:
+    """Issue the command after a root is done: the next task, the end, or Sir (rule 18).
+
+    Locks: expects the project's row locked, and the next roots started already.
+    """
+    if not is_in_loop(root):
+        return None
+    work.flush()
+    following = next_root(project)
+    if following is not None:
+        context = _context(following, following.spec_id or root.spec_id, None)
+        return _issue(
+            work, project, root, NextAction.PROCEED_TO_NEXT_TASK,
+            package=package, context=context, touched=[following],
+        )  # fmt: skip
+    open_roots = _roots(project).exclude(
+        status__in=[TaskStatus.DONE.value, TaskStatus.CANCELLED.value]
+    )
+    blockers = list(open_roots.order_by("rank", "pk")[:NAMED_BLOCKERS])
+    if blockers:
+        _ask_sir(work, project, blockers)
+        return _issue(work, project, root, NextAction.SUSPEND_FOR_HUMAN, package=package)
+    return _issue(
+        work, project, root, NextAction.TERMINATE_SUCCESS,
+        package=package, final_report=final_report(project),
+    )  # fmt: skip
+
+
+def next_root(project: Project) -> Task | None:
+    """The root the loop works on next: one begun, else one that may start, by rank."""
+    begun = _roots(project).filter(status__in=[state.value for state in BEGUN])
+    found = begun.order_by("rank", "pk").first()
+    if found is None:
+        planned = waiting_roots(project.pk, limit=1)
+        found = planned[0] if planned else None
+    if found is None:
+        startable = _roots(project).filter(
+            status__in=[state.value for state in STARTABLE], remaining_dependencies=0
+        )
+        found = startable.order_by("rank", "pk").first()
+    if found is not None:
+        found.project = project
+    return found
+
+
+def _roots(project: Project) -> QuerySet[Task]:
+    return Task.objects.filter(project=project, parent__isnull=True, kind=TaskKind.TASK.value)
+
+
+def _context(task: Task, spec_id: str, failure: Mapping[str, str] | None) -> dict[str, Any]:
+    return {
+        "original_spec_id": spec_id,
+        "task_to_process": name_of(task),
+        "failure_context": dict(failure) if failure is not None else None,
+    }
+
+
+def _issue(
+    work: Work,
+    project: Project,
+    root: Task,
+    action: NextAction,
+    *,
+    package: ValidationPackage | None,
+    context: Mapping[str, Any] | None = None,
+    final_report: str | None = None,
+    touched: Sequence[Task] = (),
+) -> ControlCommand:
+    work.flush()
+    is_partial = _roots(project)[: LIST_MAX + 1].count() > LIST_MAX
+    rows = [root, *(one for one in touched if one.pk != root.pk)]
+    row = ControlCommand.objects.create(
+        project=project,
+        task=root,
+        package=package,
+        next_action=action.value,
+        context_for_step_2=dict(context) if context is not None else None,
+        final_report=final_report,
+        master_list_after=master_entries(project, rows) if is_partial else master_list(project),
+        is_list_partial=is_partial,
+        created_at=work.now,
+    )
+    with work.as_system():
+        work.record(
+            "loop.commanded",
+            subject=f"command:{row.pk}",
+            project_id=project.pk,
+            task_id=root.pk,
+            after={"next_action": row.next_action, "context_for_step_2": row.context_for_step_2},
+        )
+    work.hint(f"project:{project.pk}", project.pk)
+    work.hint(f"task:{root.pk}", project.pk, root.version)
+    return row
+
+
+def _ask_sir(work: Work, project: Project, blockers: Sequence[Task]) -> None:
+    """Open the P0 item of a project in which nothing can start any more (rule 18)."""
+    for row in blockers:
+        row.project = project
+    names = [
+        {"id": str(row.pk),
+            "key": str(row), "name": name_of(row), "title": row.title, "status": row.status,
+         "needs": [name_of_edge(edge) for edge in _unmet(row)]}
+        for row in blockers
+    ]  # fmt: skip
+    open_decision(
+        work,
+        kind=DecisionKind.WAITING_HUMAN,
+        project=project,
+        task=blockers[0],
+        title=project.name,
+        question="No task can start any more, and not every one is done. What now?",
+        content={"reason": LOOP, "blockers": names},
+        params={"about": LOOP, "count": len(blockers)},
+        is_p0=True,
+    )
+
+
+def _unmet(row: Task) -> list[TaskDependency]:
+    edges = row.requirements.select_related("requires__project").order_by("pk")
+    return [
+        edge for edge in edges
+        if edge.requires.status != TaskStatus.DONE or edge.requires.withholds_dependents
+    ][:NAMED_BLOCKERS]  # fmt: skip
+
+
+def name_of_edge(edge: TaskDependency) -> str:
+    """A task that is still needed, with the state that keeps it from being done."""
+    needed = edge.requires
+    return f"{name_of(needed)}: {'waived' if needed.status == TaskStatus.DONE else needed.status}"
+
+
+def withdraw_loop_question(work: Work, project: Project) -> None:
+    """Take back the item of a project in which nothing could start: it goes on."""
+    rows = Decision.objects.filter(
+        project=project,
+        kind=DecisionKind.WAITING_HUMAN.value,
+        status=DecisionStatus.OPEN.value,
+        content__reason=LOOP,
+    )
+    for row in locked(rows).order_by("pk"):
+        withdraw_decision(work, row, why="the project goes on")

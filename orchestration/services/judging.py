@@ -1,0 +1,215 @@
+"""Judge a root whose work is through: GO makes it done, anything else ends its attempt.
+
+The validator seat is the rules, or an agent whose GO the rules can still overrule. While a
+project is not active its roots wait for their verdict.
+Source: DESIGN section 10, section 4 rules 8, 10 and 19.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from orchestration.contracts.loop import Verdict
+from orchestration.contracts.validation import Package
+from orchestration.models import Assignment, Project, Task, ValidationPackage
+from orchestration.models.statements import release_dependents
+from orchestration.seats.registry import EXTERNAL
+from orchestration.services.archive import write_archive
+from orchestration.services.assignments import cancel_live, queue_assignment
+from orchestration.services.clocks import RUNNING
+from orchestration.services.control import command_success, is_in_loop, withdraw_loop_question
+from orchestration.services.inbox import withdraw_open
+from orchestration.services.lookups import lock_project, lock_task
+from orchestration.services.loop import complete_project_if_done, fail_judged
+from orchestration.services.moves import move_task
+from orchestration.services.packages import build_package, store_package
+from orchestration.services.readiness import make_ready, start_roots
+from orchestration.services.retrying import retry_on_deadlock
+from orchestration.services.unblocking import unblock
+from orchestration.services.work import SYSTEM, Work, locked, unit_of_work
+from orchestration.states import ASSIGNMENT_LIVE, ProjectStatus, Seat, TaskKind, TaskStatus
+
+BATCH = 50
+OUTPUTS_SHOWN = 50
+
+
+def settle_root(work: Work, root: Task) -> list[Assignment]:
+    """Judge a root that passed its review, or let it wait for its judge.
+
+    Locks: expects the root locked, in review; takes the project's row after it.
+    """
+    if root.kind == TaskKind.MESSAGE:
+        return pass_root(work, root, None)
+    if is_in_loop(root) and root.project.status not in RUNNING:
+        _wait(work, root)
+        return []
+    held = _package_in_hand(root)
+    if held is not None:
+        return conclude(work, root, held)
+    if is_judged_by_agent(root):
+        _ask_validator(work, root)
+        return []
+    work.flush()
+    package = build_package(root, work.now)
+    return conclude(work, root, store_package(work, root, package))
+
+
+def _wait(work: Work, root: Task) -> None:
+    root.awaits_verdict = True
+    work.touch(root, "awaits_verdict")
+
+
+def _package_in_hand(root: Task) -> ValidationPackage | None:
+    """The package that came in for this attempt while the project stood still."""
+    if not root.awaits_verdict:
+        return None
+    rows = ValidationPackage.objects.filter(
+        task=root, attempt=root.attempt, concluded_at__isnull=True
+    )
+    return rows.order_by("pk").last()
+
+
+def is_judged_by_agent(root: Task) -> bool:
+    """Whether an agent fills the validator seat of a root; direct tasks are judged by rules."""
+    return is_in_loop(root) and root.project.policy.backends(Seat.VALIDATOR)[0] == EXTERNAL
+
+
+def _ask_validator(work: Work, root: Task) -> None:
+    """Queue the validator seat with what the rules found and what there is to judge."""
+    _wait(work, root)
+    live = root.assignments.filter(
+        seat=Seat.VALIDATOR.value, status__in=[state.value for state in ASSIGNMENT_LIVE]
+    )
+    if live.exists():
+        return
+    work.flush()
+    found = build_package(root, work.now)
+    outputs = root.outputs.filter(is_orphan=False).order_by("-pk")[:OUTPUTS_SHOWN]
+    queue_assignment(
+        work, root, Seat.VALIDATOR, root.project.policy,
+        input={
+            "stage": "validation",
+            "title": root.title,
+            "description": root.description,
+            "specification": root.specification,
+            "rules_package": found.model_dump(mode="json", exclude_defaults=True),
+            "outputs": [
+                {"id": str(one.pk), "title": one.title, "type": one.type, "sha256": one.sha256,
+                 "summary": one.summary}
+                for one in outputs
+            ],
+        },
+        backend=EXTERNAL,
+    )  # fmt: skip
+
+
+def weigh(root: Task, package: Package, work: Work) -> tuple[Package, str]:
+    """Hold a posted package against the rules: a GO cannot overrule what they found.
+
+    Shape: the package that counts, and the verdict that was claimed where it was overruled.
+    """
+    if package.verdict is not Verdict.GO:
+        return package, ""
+    work.flush()
+    found = build_package(root, work.now)
+    if found.verdict is Verdict.GO:
+        return package, ""
+    posted = package.model_dump(mode="json", exclude_defaults=True)
+    return found.model_copy(update={"evidence": (*found.evidence, posted)}), Verdict.GO.value
+
+
+def conclude(work: Work, root: Task, row: ValidationPackage) -> list[Assignment]:
+    """Act on a package: GO makes the root done, anything else ends the attempt."""
+    if row.concluded_at is None:
+        row.concluded_at = work.now
+        work.touch(row, "concluded_at")
+    if row.verdict == Verdict.GO:
+        return pass_root(work, root, row)
+    fail_judged(work, root, row)
+    return []
+
+
+def pass_root(work: Work, root: Task, row: ValidationPackage | None) -> list[Assignment]:
+    """Make a root done, free what waited for it, start what comes next and issue the command.
+
+    Locks: takes the project's row; the root was locked before it, so a deadlock is retried.
+    """
+    root.last_outcome = "done"
+    root.awaits_verdict = False
+    work.touch(root, "last_outcome", "awaits_verdict")
+    with work.as_system():
+        if root.status == TaskStatus.WORKING:
+            # A package may come in before anything was planned here: what is asked for ends.
+            work.flush()
+            cancel_live(work, [root.pk], why="validated")
+            withdraw_open(work, [root.pk], why="validated")
+            move_task(work, root, TaskStatus.REVIEW, why="validated")
+        move_task(work, root, TaskStatus.DONE)
+        return after_done(work, root, row)
+
+
+def after_done(work: Work, root: Task, row: ValidationPackage | None) -> list[Assignment]:
+    """Free what waited for a root that was just done, and let the loop go on.
+
+    A waived root frees its dependents only where Sir said so.
+    Locks: as `pass_root`.
+    """
+    unblock(work, root)
+    work.flush()
+    project = lock_project(root.project_id)
+    root.project = project
+    write_archive(work, root)
+    root.failure_count = root.transient_failures = 0
+    root.failure_context = []
+    root.replan_at = None
+    work.touch(root, "failure_count", "transient_failures", "failure_context", "replan_at")
+    work.flush()
+    waiting = [] if root.withholds_dependents else release_dependents(root.pk)
+    if waiting:
+        waiting.sort(key=lambda one: (one.rank, one.pk))
+        for one in waiting:
+            one.project = project
+        make_ready(work, waiting)
+        work.flush()
+    complete_project_if_done(work, project)
+    if project.status == ProjectStatus.COMPLETED:
+        withdraw_loop_question(work, project)
+    start_roots(work, project)
+    command_success(work, project, root, row)
+    return []
+
+
+def judge_waiting(work: Work, project: Project) -> None:
+    """Judge the roots of a project that waited while it was not active.
+
+    Locks: expects the project's row locked; takes the roots in id order.
+    """
+    rows = Task.objects.filter(project=project, awaits_verdict=True, status=TaskStatus.REVIEW.value)
+    for root in locked(rows).order_by("pk"):
+        root.project = project
+        settle_root(work, root)
+        work.flush()
+
+
+def unjudged_roots() -> Sequence[int]:
+    """List roots of active projects that wait for a verdict which nobody was asked for."""
+    rows = Task.objects.filter(
+        awaits_verdict=True,
+        status=TaskStatus.REVIEW.value,
+        project__status__in=[ProjectStatus.ACTIVE.value, ProjectStatus.COMPLETED.value],
+    ).exclude(
+        assignments__seat=Seat.VALIDATOR.value,
+        assignments__status__in=[state.value for state in ASSIGNMENT_LIVE],
+    )
+    return list(rows.order_by("pk").values_list("pk", flat=True)[:BATCH])
+
+
+@retry_on_deadlock
+def judge_again(task_id: int) -> bool:
+    """Judge one root that `unjudged_roots` found, if it still waits."""
+    with unit_of_work(SYSTEM) as work:
+        root = lock_task(task_id)
+        if not root.awaits_verdict or root.status != TaskStatus.REVIEW:
+            return False
+        settle_root(work, root)
+    return True

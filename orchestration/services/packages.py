@@ -1,0 +1,253 @@
+"""Validation packages: build them by rules from rows, and store them.
+
+Rule order: a planned check that fails is NO-GO; one that could not run because of configuration is
+NO-GO with that reason; an environment that is down is INDETERMINATE; all passed is GO. Only what
+Sir signed exempts.
+Source: FORMATS ("Validation and release evidence package"), DESIGN section 10.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
+
+from orchestration.contracts.loop import FailureClass, Verdict
+from orchestration.contracts.validation import FAILED, PASSED, Package
+from orchestration.models import Defect, QAReview, Task, ValidationPackage, Verification
+from orchestration.models.rows import new_row
+from orchestration.services.work import Work
+from orchestration.states import (
+    DEFECT_UNFINISHED,
+    SKIPPED_REASON,
+    DefectStatus,
+    LayerOutcome,
+    TaskStatus,
+)
+
+RULES = "rules"
+BY_RULES = "verification, QA and the plan's checks, by rules"
+SHOWN = 100
+TAIL = 2_000
+TRANSIENT = frozenset({FailureClass.ENVIRONMENT.value})
+"""Classes of a passing cause: it backs off first and burns no attempt until its cap."""
+
+
+def build_package(root: Task, at: Any) -> Package:
+    """Judge a root's finished work by rules. Shape: a few queries, whatever the plan's size."""
+    tree = _tree(root)
+    failing = list(_open_checks(tree)[:SHOWN])
+    failed = [row for row in failing if row.outcome == LayerOutcome.FAILED]
+    stuck = [row for row in failing if row.outcome == LayerOutcome.NOT_POSSIBLE]
+    unfinished = [state.value for state in DEFECT_UNFINISHED]
+    defects = list(
+        Defect.objects.filter(task__in=tree, status__in=unfinished)
+        .select_related("task").order_by("pk")[:SHOWN]
+    )  # fmt: skip
+    document: dict[str, Any] = {
+        "verdict": Verdict.GO.value,
+        "at": at.isoformat(),
+        "basis": BY_RULES,
+        "summary": _summary(tree, failing, defects),
+        "evidence": _exceptions(root, tree),
+    }
+    if failed:
+        words = f"planned check failed: {_place(failed[0].task)}{failed[0].name}"
+        document |= _negative(FailureClass.CHECK_FAILED, words)
+        document["failed_cases"] = [
+            {"id": f"{_place(row.task)}{row.name}"[:300], "output_tail": row.output_tail[-TAIL:]}
+            for row in failed
+        ]
+    elif defects:
+        one = defects[0]
+        words = f"open {one.severity} defect: {_place(one.task)}{one.title}"
+        document |= _negative(FailureClass.CHECK_FAILED, words)
+    elif stuck:
+        why = str(stuck[0].findings[0]) if stuck[0].findings else "could not run"
+        document |= _negative(
+            FailureClass.CONFIG_ERROR, f"planned check {_place(stuck[0].task)}{why}"
+        )
+    return Package.from_stored(document)
+
+
+def _negative(failure_class: FailureClass, why: str) -> dict[str, Any]:
+    return {
+        "verdict": Verdict.NO_GO.value,
+        "failure_class": failure_class.value,
+        "root_cause": why[:TAIL],
+    }
+
+
+def _place(task: Task) -> str:
+    return f"step {task.step_key}: " if task.step_key else ""
+
+
+def _tree(root: Task) -> QuerySet[Task]:
+    """The root and every step below it that is done; what was cancelled proves nothing."""
+    below = Q(root=root, is_superseded=False, status=TaskStatus.DONE.value)
+    return Task.objects.filter(Q(pk=root.pk) | below)
+
+
+def _open_checks(tree: QuerySet[Task]) -> QuerySet[Verification]:
+    """What we ran and did not pass, as it stands: no newer outcome, and not signed by Sir.
+
+    A check that could not run counts only where it was planned.
+    """
+    newer = Verification.objects.filter(
+        task=OuterRef("task"), attempt=OuterRef("attempt"), layer=OuterRef("layer"),
+        name=OuterRef("name"), pk__gt=OuterRef("pk"),
+    )  # fmt: skip
+    looked = Verification.objects.filter(
+        task=OuterRef("task"), attempt=OuterRef("attempt"), layer="L5",
+        outcome=LayerOutcome.PASSED.value,
+    )  # fmt: skip
+    accepted = Defect.objects.filter(
+        task=OuterRef("task"), status=DefectStatus.ACCEPTED_AS_IS.value
+    )
+    stuck = Q(outcome=LayerOutcome.NOT_POSSIBLE.value, name="") & ~Q(task__verify=[])
+    failed = Q(outcome=LayerOutcome.FAILED.value) & ~Exists(accepted)
+    rows = Verification.objects.filter(
+        failed | stuck & ~Exists(looked), task__in=tree, layer="L3", attempt=F("task__attempt")
+    )
+    return rows.exclude(Exists(newer)).select_related("task").order_by("pk")
+
+
+def _summary(
+    tree: QuerySet[Task], failing: Sequence[Verification], defects: Sequence[Defect]
+) -> list[dict[str, str]]:
+    passed = Verification.objects.filter(
+        task__in=tree, layer="L3", outcome=LayerOutcome.PASSED.value, attempt=F("task__attempt")
+    ).count()
+    reviews = QAReview.objects.filter(task__in=tree, verdict="pass").count()
+    checks = FAILED if failing else PASSED
+    return [
+        {"category": "planned checks", "status": checks,
+         "figure": f"{passed} passed, {len(failing)} open"},
+        {"category": "QA", "status": FAILED if defects else PASSED,
+         "figure": f"{reviews} reviews passed, {len(defects)} open defects"},
+    ]  # fmt: skip
+
+
+def _exceptions(root: Task, tree: QuerySet[Task]) -> list[dict[str, Any]]:
+    """List what was signed instead of passed: defects accepted as they are, skipped checks."""
+    accepted = Defect.objects.filter(task__in=tree, status=DefectStatus.ACCEPTED_AS_IS.value)
+    found: list[dict[str, Any]] = [
+        {"exception": "accepted_as_is", "step": row.task.step_key, "severity": row.severity,
+         "title": row.title}
+        for row in accepted.select_related("task").order_by("pk")[:SHOWN]
+    ]  # fmt: skip
+    if not root.is_planned:
+        return found
+    skipped = Task.objects.filter(root=root, is_superseded=False, cancel_reason=SKIPPED_REASON)
+    return found + [
+        {"exception": SKIPPED_REASON, "step": row.step_key, "checks": len(row.verify)}
+        for row in skipped.order_by("pk")[:SHOWN]
+    ]
+
+
+def failure_package(root: Task, cause: Mapping[str, Any], at: Any) -> Package:
+    """Turn the cause that ended an attempt into its package (rule 3)."""
+    known = {one.value for one in FailureClass}
+    failure_class = cause.get("class") if cause.get("class") in known else None
+    is_unclear = failure_class in TRANSIENT
+    words = str(cause.get("root_cause") or "the attempt failed")
+    step = str(cause.get("step") or "")
+    document: dict[str, Any] = {
+        "verdict": (Verdict.INDETERMINATE if is_unclear else Verdict.NO_GO).value,
+        "at": at.isoformat(),
+        "basis": f"step {step} failed" if step else "the attempt failed",
+        "root_cause": words,
+        "evidence": [cause["evidence"]] if cause.get("evidence") else [],
+    }
+    if failure_class is not None:
+        document["failure_class"] = failure_class
+    if failure_class == FailureClass.CHECK_FAILED.value:
+        document["failed_cases"] = [
+            {"id": (f"step {step}" if step else str(root)), "output_tail": _tail(cause)}
+        ]
+    return Package.from_stored(document)
+
+
+def _tail(cause: Mapping[str, Any]) -> str:
+    """The end of what the failing command of a step printed, where it is on record."""
+    evidence = cause.get("evidence")
+    runs = evidence.get("runs") if isinstance(evidence, Mapping) else None
+    last = runs[-1] if isinstance(runs, list) and runs else {}
+    return str(last.get("output_tail", ""))[-TAIL:]
+
+
+def store_package(
+    work: Work,
+    root: Task,
+    package: Package,
+    *,
+    backend: str = RULES,
+    agent_id: int | None = None,
+    posted_by: str = "",
+    claimed: str = "",
+    is_authoritative: bool = False,
+    attachments: Mapping[str, Any] | None = None,
+    is_concluded: bool = True,
+) -> ValidationPackage:
+    """Store one package of a root, with its event."""
+    row = new_row(
+        ValidationPackage,
+        project_id=root.project_id,
+        task=root,
+        attempt=root.attempt,
+        verdict=package.verdict.value,
+        claimed=claimed,
+        failure_class=package.failure_class.value if package.failure_class else "",
+        root_cause=package.cause,
+        body=package.model_dump(mode="json", exclude_defaults=True),
+        attachments=dict(attachments or {}),
+        backend=backend,
+        agent_id=agent_id,
+        posted_by=posted_by[:140],
+        is_authoritative=is_authoritative,
+        concluded_at=work.now if is_concluded else None,
+        created_at=work.now,
+    )
+    work.insert([row])
+    work.record(
+        "validation.packaged",
+        subject=f"validation:{row.pk}",
+        project_id=root.project_id,
+        task_id=root.pk,
+        after={
+            "verdict": row.verdict,
+            "claimed": claimed,
+            "attempt": root.attempt,
+            "class": row.failure_class,
+            "backend": backend,
+        },
+        why=package.cause if package.verdict is not Verdict.GO else "",
+    )
+    return row
+
+
+def package_of(row: ValidationPackage) -> Package:
+    """Read a stored package."""
+    return Package.from_stored(row.body)
+
+
+def evidence_link(row: ValidationPackage) -> str:
+    """Where a package can be read, as Markdown."""
+    place = f"/api/projects/{row.project_id}/tasks/{row.task_id}/validation/{row.pk}"
+    return f"{place}/validation_package.md"
+
+
+def failure_entry(row: ValidationPackage) -> dict[str, Any]:
+    """Shape a package for the failure context: planner's prompt, and Sir's side by side."""
+    package = package_of(row)
+    return {
+        "attempt": row.attempt,
+        "class": row.failure_class or FailureClass.AGENT_FAILED.value,
+        "root_cause": package.cause,
+        "verdict": row.verdict,
+        "failed_cases": [one.to_document() for one in package.failed_cases[:SHOWN]],
+        "package": str(row.pk),
+        "evidence_link": evidence_link(row),
+        "at": row.created_at.isoformat(),
+    }
