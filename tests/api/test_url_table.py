@@ -108,7 +108,18 @@ def test_unknown_field_is_422_and_named(
 def test_last_slash_is_optional(endpoint: Endpoint) -> None:
     path = endpoint.filled(
         dict.fromkeys(
-            ("pid", "task", "assignment", "artifact", "decision", "name", "experience", "page"), "1"
+            (
+                "pid",
+                "task",
+                "assignment",
+                "artifact",
+                "decision",
+                "name",
+                "experience",
+                "page",
+                "package",
+            ),
+            "1",
         )
     )
     bare = path.rstrip("/")
