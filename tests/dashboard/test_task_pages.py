@@ -151,6 +151,7 @@ def test_replan_of_a_step_is_refused_with_the_reason(waiting: Waiting, sir_clien
 def test_replan_of_a_root_ends_its_attempt(waiting: Waiting, sir_client: Client) -> None:
     url = reverse("dashboard:replan", args=["hello", waiting.root.pk])
     assert sir_client.post(url, {"reason": "other way"}).status_code == 303
+    drive(waiting.project)
     assert fresh(waiting.root).attempt == 2
 
 
