@@ -152,6 +152,7 @@ class PlanStep(Document):
 
     id: StepId
     action: Annotated[StrictStr, Field(min_length=1)]
+    title: Annotated[StrictStr, Field(max_length=300)] = ""
     depends_on: StepIds = ()
     phase: Annotated[StrictInt, Field(ge=1, le=MAX_PHASE)] | None = None
     expected_artifacts: Annotated[

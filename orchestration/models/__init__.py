@@ -6,6 +6,7 @@ from orchestration.models.artifacts import Artifact, ArtifactContent, ArtifactRe
 from orchestration.models.assignments import Assignment, LogChunk, ToolCall
 from orchestration.models.audit import AuditEvent, AuditSeal, Canary
 from orchestration.models.decisions import Decision, DecisionView
+from orchestration.models.flows import WorkflowDocument, WorkflowRun
 from orchestration.models.held import HeldResult
 from orchestration.models.knowledge import Experience, KnowledgeTerm, WikiPage, WikiVersion
 from orchestration.models.mail import (
@@ -67,4 +68,6 @@ __all__ = [
     "Verification",
     "WikiPage",
     "WikiVersion",
+    "WorkflowDocument",
+    "WorkflowRun",
 ]

@@ -57,6 +57,7 @@ SECTIONS: Mapping[str, Sequence[str]] = {
 SECTION_LABELS = labels_of(SECTIONS)
 STORY = re.compile(r"(?:story|user story|故事|用户故事)[ \t]*(\d{1,3})\b(.*)", re.IGNORECASE)
 PRIORITY = re.compile(r"[(\[ ]P([1-3])\b")
+PRIORITY_LEFT = re.compile(r"[(\[（【 ]P[1-3][)\]）】 ]?")
 LISTED = re.compile(r"[ \t]*(?:[-*+]|\d{1,3}[.)])[ \t]+(.*)")
 PARTS = re.compile(r"[;；]|(?:->|→)")
 REQUIREMENT = re.compile(r"[ \t]*[-*+][ \t]+(?:\*\*)?(FR-\w{1,10})(?:\*\*)?(.*)")
@@ -200,7 +201,7 @@ def _story(heading: Heading, known: Sequence[Story], faults: Faults) -> Story | 
         faults.add(heading.line, f"story {number} needs a priority, P1 to P3")
     if any(one.number == number for one in known):
         faults.add(heading.line, f"story {number} stands there already")
-    title = found[2].strip(" ():：（）[]")
+    title = PRIORITY_LEFT.sub("", found[2]).strip(" ():：（）[]-")
     return Story(number, title, int(rank[1]) if rank else 3, heading.line)
 
 

@@ -24,7 +24,7 @@ from orchestration.seats.commands import run_all
 from orchestration.seats.independent import check_spoken, spoken_claims_of
 from orchestration.states import Seat
 
-PLAYBOOK = "playbook"
+PLAYBOOK, WORKFLOW = "playbook", "workflow"
 
 
 class RulesSeat:
@@ -58,7 +58,7 @@ def _plan_of(task: Task) -> Document | None:
     A playbook is planned again as it is: its unchanged, finished steps are kept.
     """
     last = task.plans.filter(is_light=False).exclude(body={}).last()
-    if last is not None and last.backend in ("rules", PLAYBOOK):
+    if last is not None and last.backend in ("rules", PLAYBOOK, WORKFLOW):
         body: Document = last.body
         return body
     if last is not None:

@@ -24,6 +24,7 @@ from orchestration.models.rows import fetch_rows, new_row
 from orchestration.models.statements import add_to_sequence
 from orchestration.rules.commands import command_digest
 from orchestration.rules.dag import assign_phases, definition_hashes
+from orchestration.rules.flow_stages import is_box_plan
 from orchestration.rules.plan import highest_risk
 from orchestration.services.assignments import cancel_live
 from orchestration.services.blockers import ask_behind
@@ -105,7 +106,8 @@ def build_step(
     A step with `run`, from a playbook, or with `delegate: false` is direct and low; every other is
     assessed on its own text when its turn comes.
     """
-    direct = bool(step.run) or is_trusted or not step.delegate
+    is_flow = is_box_plan(step.role or "", step.id) and not step.run
+    direct = not is_flow and (bool(step.run) or is_trusted or not step.delegate)
     risk = step.risk_level.value if step.risk_level else (RiskLevel.LOW.value if direct else "")
     is_risky = risk in (RiskLevel.HIGH.value, RiskLevel.CRITICAL.value)
     complexity = Complexity.HIGH if is_risky else Complexity.LOW
@@ -113,8 +115,8 @@ def build_step(
         Task,
         project=parent.project,
         number=number,
-        title=step.action[:MIN_TITLE],
-        description=step.action if len(step.action) > MIN_TITLE else "",
+        title=step.title or step.action[:MIN_TITLE],
+        description=step.action if step.title or len(step.action) > MIN_TITLE else "",
         parent=parent,
         root=root,
         blueprint=blueprint,
@@ -122,10 +124,11 @@ def build_step(
         definition_hash=digest,
         phase=phase,
         depth=parent.depth + 1,
-        route=Route.DIRECT.value if direct else "",
+        route=Route.WORKFLOW.value if is_flow else Route.DIRECT.value if direct else "",
+        is_planned=is_flow,
         complexity=complexity.value if direct else "",
         risk_level=risk,
-        is_assessed=direct,
+        is_assessed=direct or is_flow,
         role=step.role or "",
         scope=list(step.scope or step.written_paths),
         expected_artifacts=[_plain(one) for one in step.expected_artifacts],

@@ -25,6 +25,7 @@ from orchestration.services.outputs import (
     command_calls,
     newest_outputs,
 )
+from orchestration.services.profile_gate import require_may_hand_in, settle_profile_work
 from orchestration.services.review import start_review
 from orchestration.services.spawned import require_children_ended
 from orchestration.services.verification import is_handed_in
@@ -83,6 +84,9 @@ def record_executor(
     if hand_in.runs:
         add_tool_calls(work, assignment, command_calls(hand_in.runs))
     marks = run_marks(hand_in.runs)
+    if task.role:
+        for document, _ in hand_in.outputs:
+            require_may_hand_in(task, document, assignment)
     outputs = [
         add_output(
             work, task, document, assignment=assignment, data=data, is_recorded=False, marks=marks
@@ -129,6 +133,8 @@ def _review(
     task = assignment.task
     if assignment.agent_id is not None:
         require_children_ended(task)
+        if task.role:
+            outputs = settle_profile_work(work, task, outputs, assignment)
     work.read(task.pk, assignment.pk)
     move_assignment(work, assignment, AssignmentStatus.DONE)
     handed_in = [[one.title, one.version, one.sha256] for one in outputs]

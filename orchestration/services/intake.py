@@ -20,9 +20,9 @@ from orchestration.models.rows import new_row
 from orchestration.rules.prefilter import PrefilterResult, prefilter
 from orchestration.rules.whitelist import MessageKind
 from orchestration.services.blueprints import take_numbers
+from orchestration.services.drafting import draft_plan
 from orchestration.services.lookups import lock_project
 from orchestration.services.outputs import add_comment
-from orchestration.services.planning import draft_plan
 from orchestration.services.projects import reopen_for_work
 from orchestration.services.readiness import make_ready, start_roots
 from orchestration.services.retrying import retry_on_deadlock
@@ -76,7 +76,7 @@ def submit_message(
         work.flush()
         if result.kind_of_message is MessageKind.CONTINUATION:
             _post_continuation(work, project, task, cleaned)
-        _begin(work, project, [task])
+        begin_roots(work, project, [task])
         assessment = task.assessments.filter(stage="S0").first() or _record_s0(work, task, result)
     return task, assessment, result
 
@@ -203,10 +203,20 @@ def create_tasks(*, project_id: int, rows: Sequence[NewTask], actor: Actor) -> l
     with unit_of_work(actor) as work:
         project = lock_project(project_id)
         reopen_for_work(work, project)
-        made = [_create_one(work, project, row) for row in rows]
-        work.flush()
-        _link(project, rows, made)
-        _begin(work, project, made)
+        made = create_within(work, project, rows)
+        begin_roots(work, project, made)
+    return made
+
+
+def create_within(work: Work, project: Project, rows: Sequence[NewTask]) -> list[Task]:
+    """Create root tasks inside the caller's transaction; `begin_roots` starts them.
+
+    Errors: as `create_tasks`.
+    Locks: expects the project locked.
+    """
+    made = [_create_one(work, project, row) for row in rows]
+    work.flush()
+    _link(project, rows, made)
     return made
 
 
@@ -282,7 +292,8 @@ def find_root(project: Project, name: str) -> Task | None:
     return roots.filter(pk=found_id).first() if found_id is not None else None
 
 
-def _begin(work: Work, project: Project, tasks: Sequence[Task]) -> None:
+def begin_roots(work: Work, project: Project, tasks: Sequence[Task]) -> None:
+    """Start what may start of new roots. Locks: expects the project locked."""
     for task in tasks:
         task.project = project
     make_ready(work, list(tasks))

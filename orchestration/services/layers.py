@@ -12,6 +12,7 @@ from typing import Any
 
 from orchestration.models import Decision, Output, Task, Verification
 from orchestration.rules.dag import canonical_digest
+from orchestration.rules.flow_stages import is_confirmed_by_sir
 from orchestration.rules.tool_record import NONE, SELF_REPORTED
 from orchestration.rules.trust import declared_trust, proven_trust, unvalidated
 from orchestration.seats.registry import EXTERNAL
@@ -40,6 +41,11 @@ SHOWN_CONTENT = 20_000
 
 def needs_outer(task: Task) -> bool:
     """Whether a task's work goes beyond L3 at all."""
+    return is_deep(task) or is_confirmed_by_sir(task.role)
+
+
+def is_deep(task: Task) -> bool:
+    """Whether complexity or risk ask for the outer layers."""
     return task.complexity == Complexity.HIGH or task.risk_level == RiskLevel.CRITICAL
 
 
@@ -53,7 +59,7 @@ def ask_outer_layers(
     if not needs_outer(task):
         return False
     done = layer_outcomes(task)
-    if "L4" not in done and not task.is_planned:
+    if "L4" not in done and not task.is_planned and is_deep(task):
         live = task.assignments.filter(
             seat=Seat.CROSS_VERIFIER.value, status__in=[state.value for state in ASSIGNMENT_LIVE]
         )
@@ -95,7 +101,7 @@ def last_change(task: Task) -> int:
 
 
 def _needs_sir(task: Task, done: Mapping[str, LayerOutcome]) -> bool:
-    if task.risk_level == RiskLevel.CRITICAL:
+    if task.risk_level == RiskLevel.CRITICAL or is_confirmed_by_sir(task.role):
         return True
     return LayerOutcome.NOT_POSSIBLE in done.values() and task.complexity == Complexity.HIGH
 

@@ -23,6 +23,8 @@ from orchestration.services.moves import hint_task
 from orchestration.services.work import Work
 from orchestration.states import CommentType
 
+SECTION = "#"
+"""Between the path of a document and the section of it that an output is."""
 MAX_OUTPUT_BYTES = MAX_ARTIFACT_BYTES
 """The largest output that is a path or an upload."""
 
@@ -103,6 +105,26 @@ def newest_outputs(task: Task) -> list[Output]:
     where = "task_id = %s AND attempt = %s AND NOT is_orphan ORDER BY id"
     for output in fetch_rows(Output, where, [task.pk, task.attempt]):
         newest[output.path or output.title] = output
+    if task.role:
+        _drop_sections(newest)
+    return list(newest.values())
+
+
+def _drop_sections(newest: dict[str, Output]) -> None:
+    """Leave out sections of a document that stands there whole: they are in it."""
+    for name in [one for one in newest if SECTION in one]:
+        document = name.partition(SECTION)[0]
+        if any(one == document or one.endswith(f"/{document}") for one in newest):
+            del newest[name]
+
+
+def sections_of(task: Task, name: str, path: str) -> list[Output]:
+    """The newest version of each section of a document, in the order they first came."""
+    newest: dict[str, Output] = {}
+    where = "task_id = %s AND attempt = %s AND NOT is_orphan ORDER BY id"
+    for output in fetch_rows(Output, where, [task.pk, task.attempt]):
+        if output.title.startswith((f"{name}{SECTION}", f"{path}{SECTION}")):
+            newest[output.title.removeprefix(path.removesuffix(name))] = output
     return list(newest.values())
 
 

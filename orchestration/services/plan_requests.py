@@ -15,6 +15,7 @@ from orchestration.rules.profiles import PROFILES
 from orchestration.seats.base import SeatJob
 from orchestration.seats.registry import pick_backend
 from orchestration.services.assignments import queue_assignment
+from orchestration.services.flow_boxes import draft_of_boxes
 from orchestration.services.inbox import open_decision
 from orchestration.services.lookups import lineage_root
 from orchestration.services.moves import move_plan, move_task
@@ -33,6 +34,8 @@ def start_planning(work: Work, task: Task) -> None:
     Locks: expects the task's row locked.
     """
     draft = _draft_of(task)
+    if draft is None and task.role:
+        draft = draft_of_boxes(work, task)
     if draft is None and not _has_planner(task):
         _ask_for_planner(work, task)
         return

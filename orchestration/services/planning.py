@@ -19,6 +19,7 @@ from orchestration.models.statements import count_of
 from orchestration.rules.dag import canonical_digest, canonical_json
 from orchestration.services.assignments import queue_assignment
 from orchestration.services.blueprints import create_steps, descendant_ids
+from orchestration.services.drafting import draft_plan, next_revision
 from orchestration.services.inbox import open_decision
 from orchestration.services.lookups import lock_lineage_root
 from orchestration.services.moves import hint_task, move_assignment, move_plan
@@ -32,54 +33,6 @@ from orchestration.states import (
     PlanStatus,
     Seat,
 )
-
-
-def draft_plan(
-    work: Work,
-    task: Task,
-    document: Mapping[str, Any],
-    *,
-    backend: str,
-    agent_id: int | None = None,
-    is_trusted: bool = False,
-    strict: bool = False,
-) -> Plan:
-    """Store a well-formed plan as the next draft revision of a task.
-
-    Errors: PlanInvalid listing every fault.
-    """
-    parsed = parse_plan(document, strict=strict)
-    body = parsed.to_document()
-    plan = new_row(
-        Plan,
-        task=task,
-        attempt=task.attempt,
-        revision=_next_revision(task),
-        backend=backend,
-        agent_id=agent_id,
-        body=body,
-        digest=canonical_digest(body),
-        is_trusted=is_trusted,
-        created_at=work.now,
-    )
-    work.insert([plan])
-    work.record(
-        "plan.drafted",
-        subject=f"plan:{plan.pk}",
-        project_id=task.project_id,
-        task_id=task.pk,
-        after={
-            "revision": plan.revision,
-            "digest": plan.digest,
-            "backend": backend,
-            "steps": len(parsed.steps),
-        },
-    )
-    return plan
-
-
-def _next_revision(task: Task) -> int:
-    return count_of(Plan, task.pk, attempt=task.attempt) + 1
 
 
 def record_plan(
@@ -105,7 +58,7 @@ def record_plan(
         plan = Plan.objects.create(
             task=task,
             attempt=task.attempt,
-            revision=_next_revision(task),
+            revision=next_revision(task),
             status=PlanStatus.DRAFT.value,
             backend=backend,
             agent_id=agent_id,

@@ -153,7 +153,7 @@ def apply_score(
     """Store an S1 record and set the task's route, complexity and risk from it.
 
     At depth 3 a complex task takes the light plan: nothing may be planned below it. So does one
-    that an agent spawned.
+    that an agent spawned, and one that a profile does itself.
     """
     scored = result.as_json()
     Assessment.objects.create(
@@ -170,7 +170,7 @@ def apply_score(
         created_at=work.now,
     )
     route = result.route
-    is_leaf = task.is_spawned or task.depth >= task.project.policy.limits.depth
+    is_leaf = task.is_spawned or bool(task.role) or task.depth >= task.project.policy.limits.depth
     if route is Route.THREE_STEP and is_leaf:
         route = Route.LIGHT_PLAN
     risk = RiskLevel(task.risk_level) if task.risk_level else result.risk_level

@@ -48,6 +48,7 @@ from orchestration.services.outputs import (
     read_output,
 )
 from orchestration.services.planning import record_audit, record_plan
+from orchestration.services.profile_gate import settle_fixed_work
 from orchestration.services.readiness import apply_score, make_ready, start_roots
 from orchestration.services.review import (
     LOCK,
@@ -287,6 +288,8 @@ def _store_fix(work: Work, assignment: Assignment, result: FixerResult, note: st
         data, _ = read_output(task, result.output)
         diff = finished_diff(task, result.output, data) or diff
         add_output(work, task, result.output, assignment=assignment, data=data, change_note=note)
+        if task.role:
+            settle_fixed_work(work, task, assignment)
     if result.comment is not None:
         name = agent.name if agent is not None else ""
         add_comment(work, task, result.comment, author=name, agent=agent, assignment=assignment)

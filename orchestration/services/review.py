@@ -15,6 +15,7 @@ from orchestration.errors import Conflict
 from orchestration.models import Assignment, Defect, Output, QAReview, Task
 from orchestration.models.rows import new_row
 from orchestration.models.statements import defects_in
+from orchestration.rules.flow_stages import TASK_CHECK, judge_of
 from orchestration.seats.claim_checks import has_checks
 from orchestration.seats.independent import spoken_claims_of
 from orchestration.seats.registry import EXTERNAL
@@ -23,12 +24,15 @@ from orchestration.services.assignments import queue_assignment
 from orchestration.services.completion import complete_task
 from orchestration.services.defects import open_defect, settle_fixed, take_next_step
 from orchestration.services.findings import found_defects
+from orchestration.services.flow_documents import keep_documents, tick_box
 from orchestration.services.inbox import withdraw_open
 from orchestration.services.layers import ask_outer_layers, last_change
 from orchestration.services.loop import fail_leaf, retry_leaf
 from orchestration.services.marks import calls_of, contradicted, mark_outputs
 from orchestration.services.moves import void_defects
 from orchestration.services.outputs import newest_outputs
+from orchestration.services.profile_gate import profile_findings
+from orchestration.services.task_check import judge_input, require_task_checks
 from orchestration.services.verification import (
     Evidence,
     failed_early,
@@ -92,6 +96,8 @@ def judge(
     if unusable:
         return redo(work, task, unusable)
     found = found_defects(task, evidence, said)
+    if task.role:
+        found = [*found, *profile_findings(task, outputs)]
     if not found and ask_outer_layers(work, task, outputs, refusal=evidence.refusal):
         return []
     return pass_to_qa(
@@ -120,6 +126,8 @@ def pass_to_qa(
             "findings": list(found),
             "refusal": evidence.refusal,
         }
+        if task.role:
+            asked |= judge_input(task)
         queue_assignment(work, task, Seat.QA, task.project.policy, input=asked, backend=EXTERNAL)
         return []
     return record_review(
@@ -129,7 +137,9 @@ def pass_to_qa(
 
 
 def is_judged_outside(task: Task) -> bool:
-    """Whether an agent fills the QA seat of a task's project."""
+    """Whether an agent fills the QA seat: by the project's policy, or as the stage's own judge."""
+    if task.role and judge_of(task.role, task.step_key):
+        return True
     return task.project.policy.backends(Seat.QA)[0] == EXTERNAL
 
 
@@ -268,7 +278,10 @@ def _lock(
     is_clean: bool = False,
 ) -> list[Assignment]:
     note = "" if is_clean else _exceptions(task)
-    lock_artifacts(work, task, outputs, evidence.files, exception_note=note)
+    artifacts = lock_artifacts(work, task, outputs, evidence.files, exception_note=note)
+    if task.role:
+        keep_documents(work, task, artifacts)
+        tick_box(work, task, parent)
     return complete_task(work, task, parent)
 
 
@@ -322,6 +335,8 @@ def record_qa_result(
     """
     outputs = newest_outputs(task)
     _require_judged(result, outputs)
+    if asked.get("profile") == TASK_CHECK:
+        require_task_checks(result)
     found = [{**one, "raised_by": RULES} for one in asked.get("findings", ())]
     found += [
         {

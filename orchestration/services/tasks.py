@@ -40,6 +40,7 @@ from orchestration.services.loop import fail_leaf, fail_root, replan_root, settl
 from orchestration.services.moves import move_assignment, move_task
 from orchestration.services.orphans import has_ever_held, keep_orphan
 from orchestration.services.outputs import add_comment, add_output
+from orchestration.services.profile_gate import require_may_hand_in
 from orchestration.services.projects import require_active
 from orchestration.services.retrying import retry_on_deadlock
 from orchestration.services.work import Actor, Work, locked, unit_of_work
@@ -298,6 +299,8 @@ def add_task_output(
         with unit_of_work(actor) as work:
             task = lock_task(task_id)
             held = held_lease(task, agent, lease_token)
+            if task.role:
+                require_may_hand_in(task, document, held)
             held.has_progress = True
             work.touch(held, "has_progress")
             return add_output(work, task, document, assignment=held, data=data)

@@ -15,6 +15,8 @@ from orchestration.models import Assessment, Task
 from orchestration.services.intake import NewTask, create_task, require_text, submit_message
 from orchestration.services.work import Actor
 from orchestration.states import Route
+from orchestration.workflows import security_review, strict_plan, strict_spec, tdd
+from orchestration.workflows.starting import Flow, start_flow
 
 COMMAND = re.compile(r"/([A-Za-z][A-Za-z0-9_-]{0,39})(?!\S)")
 """A slash and a name at the start, alone or before white space: `/usr/bin is full` is none."""
@@ -35,7 +37,7 @@ class Workflow:
     name: str
     description: str
     agent: str
-    start: Callable[[int, str, Actor], Dispatched]
+    start: Callable[[int, str, Actor], Task]
 
 
 def dispatch_text(*, project_id: int, text: str, actor: Actor) -> Dispatched:
@@ -50,7 +52,18 @@ def dispatch_text(*, project_id: int, text: str, actor: Actor) -> Dispatched:
         task, assessment, _ = submit_message(project_id=project_id, text=text, actor=actor)
         return Dispatched(task, assessment)
     workflow = _workflow_of(named[1])
-    rest = cleaned[named.end() :].strip()
+    return start_workflow(
+        project_id=project_id, name=workflow.name, text=cleaned[named.end() :], actor=actor
+    )
+
+
+def start_workflow(*, project_id: int, name: str, text: str, actor: Actor) -> Dispatched:
+    """Start a workflow by its name, without the slash.
+
+    Errors: as `dispatch_text`.
+    """
+    workflow = _workflow_of(name)
+    rest = text.strip()
     if not rest:
         message = f"say what to do after it, as in: /{workflow.name} Tidy up the release notes"
         raise Invalid(
@@ -58,7 +71,7 @@ def dispatch_text(*, project_id: int, text: str, actor: Actor) -> Dispatched:
             code="command_without_text",
             errors=[{"path": "text", "message": message}],
         )
-    return workflow.start(project_id, rest, actor)
+    return Dispatched(workflow.start(project_id, require_text(rest), actor), None)
 
 
 def list_workflows() -> tuple[Workflow, ...]:
@@ -77,9 +90,16 @@ def _workflow_of(name: str) -> Workflow:
     return found
 
 
-def _start_three_step(project_id: int, text: str, actor: Actor) -> Dispatched:
+def _start_three_step(project_id: int, text: str, actor: Actor) -> Task:
     new = NewTask(text=text, route=Route.THREE_STEP.value)
-    return Dispatched(create_task(project_id=project_id, new=new, actor=actor), None)
+    return create_task(project_id=project_id, new=new, actor=actor)
+
+
+def _starts(flow: Flow) -> Callable[[int, str, Actor], Task]:
+    def start(project_id: int, text: str, actor: Actor) -> Task:
+        return start_flow(flow, project_id=project_id, text=text, actor=actor)
+
+    return start
 
 
 WORKFLOWS: tuple[Workflow, ...] = (
@@ -88,5 +108,29 @@ WORKFLOWS: tuple[Workflow, ...] = (
         description="Plan, audit and lock before anything runs, whatever the score would be.",
         agent="planner",
         start=_start_three_step,
+    ),
+    Workflow(
+        name="strict-plan",
+        description="Understand, explore, clarify, propose a change, then carry out its boxes.",
+        agent="StrictPlan",
+        start=_starts(strict_plan.FLOW),
+    ),
+    Workflow(
+        name="strict-spec",
+        description="Specify, design and plan a feature, then carry out its boxes.",
+        agent="StrictSpec",
+        start=_starts(strict_spec.FLOW),
+    ),
+    Workflow(
+        name="test",
+        description="Make it run, confirm the requirements, write failing tests, make them pass.",
+        agent="TddRunAndFix",
+        start=_starts(tdd.FLOW),
+    ),
+    Workflow(
+        name="review-security",
+        description="Review the security without changing anything; findings are graded defects.",
+        agent="QuickExplore",
+        start=_starts(security_review.FLOW),
     ),
 )

@@ -1,0 +1,310 @@
+"""What a profile may hand in, and what its stage of a workflow must: checked before the review.
+
+Nothing here runs for a task without a role.
+Source: DESIGN section 11 ("Profiles", "Workflows"), FORMATS.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from orchestration.contracts.flow_results import (
+    ExplorationResult,
+    RedPhase,
+    RunAndFixResult,
+    SecurityReview,
+    TestAndFixResult,
+    Understanding,
+    read_json_result,
+    require_green,
+    require_red,
+)
+from orchestration.contracts.results import OutputInput
+from orchestration.errors import (
+    Conflict,
+    CountersignError,
+    Fault,
+    Forbidden,
+    Invalid,
+    MissingOutput,
+)
+from orchestration.models import Assignment, Output, Task, WorkflowRun
+from orchestration.rules import flow_stages as stages
+from orchestration.rules.box_lists import BoxList, parse_plan_md, parse_task_md
+from orchestration.rules.marked_text import DocumentInvalid
+from orchestration.rules.profiles import PROFILES
+from orchestration.rules.proposals import parse_proposal_md
+from orchestration.rules.spec_documents import check_tech_md, parse_spec_md
+from orchestration.rules.test_guides import parse_test_guide, loosened_tests
+from orchestration.runner.workspace import read_inside
+from orchestration.services.answers import is_answered, is_command_confirmed
+from orchestration.services.flow_documents import read_boxes, read_document, run_of
+from orchestration.services.outputs import add_output, newest_outputs, sections_of
+from orchestration.services.work import Work
+from orchestration.states import OutputType, Seat
+
+MAX_DOCUMENT_BYTES = 1_000_000
+CHANGES = frozenset({OutputType.CODE, OutputType.CONFIG})
+DIFF = re.compile(r"^(?:diff --git |@@ -\d|--- \S.*\n\+\+\+ \S)", re.MULTILINE)
+CHANGE_KEYS = frozenset({"patch", "diff", "changes", "commands", "proposed_fix", "writes"})
+
+
+def require_may_hand_in(
+    task: Task, document: OutputInput, assignment: Assignment | None
+) -> None:
+    """Raise where an executor's profile may not hand in such an output.
+
+    Errors: Forbidden for a change by who only reads, and for code by who only plans.
+    """
+    profile = PROFILES.get(task.role)
+    if profile is None or assignment is None or assignment.seat != Seat.EXECUTOR:
+        return
+    if profile.read_only and is_change(document):
+        raise Forbidden(
+            f"{task.role} only reads: it hands in findings as data or a document, no change, "
+            "no code and no file",
+            code="read_only",
+        )
+    if not profile.hands_in_code and document.type in CHANGES:
+        raise Forbidden(f"{task.role} hands in no code.", code="no_code")
+
+
+def is_change(document: OutputInput) -> bool:
+    """Whether an output changes something: code, a file of the workspace, or a diff."""
+    if document.type in CHANGES or document.path is not None:
+        return True
+    text = document.content or ""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return DIFF.search(text) is not None
+    return isinstance(value, Mapping) and bool(CHANGE_KEYS & value.keys())
+
+
+def settle_profile_work(
+    work: Work, task: Task, outputs: Sequence[Output], assignment: Assignment
+) -> list[Output]:
+    """Check what a profile hands in for its stage. Return the outputs to review.
+
+    Documents get the path where they stand; those handed in by sections are put together.
+    Errors: MissingOutput, Conflict, DocumentInvalid and Invalid with every fault.
+    Locks: expects the task locked.
+    """
+    run = run_of(task)
+    if run is None:
+        if task.role == "QuickExplore":
+            _read_json(ExplorationResult, task, outputs)
+        return list(outputs)
+    stage = (task.role, task.step_key)
+    if stage in stages.ASKS_SIR and not is_answered(task):
+        raise Conflict(
+            "Sir has not been asked yet: put a round of questions to him first "
+            "(POST …/questions); this stage ends with his answer",
+            code="clarification_missing",
+        )
+    names = stages.DOCUMENTS.get(stage, ())
+    if names:
+        found = newest_outputs(task)
+        outputs = _settle_documents(work, task, run, names, found, assignment)
+    checker = CHECKERS.get(stage) or CHECKERS.get((task.role, ""))
+    if checker is not None:
+        checker(task, run, outputs)
+    return list(outputs)
+
+
+def _settle_documents(
+    work: Work,
+    task: Task,
+    run: WorkflowRun,
+    names: Sequence[str],
+    outputs: Sequence[Output],
+    assignment: Assignment,
+) -> list[Output]:
+    """Find, put together and check the documents of a stage."""
+    settled: list[Output] = []
+    faults: list[Fault] = []
+    for name in names:
+        path = stages.document_path(run.directory, name)
+        whole = [one for one in outputs if (one.path or one.title) in (name, path)]
+        parts = sections_of(task, name, path)
+        if not whole and not parts:
+            raise MissingOutput(f"{path} was not handed in; give it as an output of that title")
+        newest = max(whole, key=lambda one: one.pk) if whole else None
+        if newest is None or any(one.pk > newest.pk for one in parts):
+            newest = _put_together(work, task, path, parts, assignment)
+        text = _content_of(task, newest)
+        try:
+            _check_document(run, name, text)
+        except DocumentInvalid as error:
+            faults += error.errors
+        if not newest.path and newest.title != path:
+            newest.title = path
+            work.touch(newest, "title")
+        settled.append(newest)
+    if faults:
+        raise DocumentInvalid(f"{len(faults)} faults in the documents.", errors=faults)
+    return settled
+
+
+def _put_together(
+    work: Work, task: Task, path: str, parts: Sequence[Output], assignment: Assignment
+) -> Output:
+    """Join the sections of a document, in the order they were first handed in."""
+    text = "\n\n".join(one.content.strip("\n") for one in parts) + "\n"
+    document = OutputInput(
+        type=OutputType.DOCUMENT, title=path, content=text, summary=f"{len(parts)} sections"
+    )
+    return add_output(work, task, document, assignment=assignment, data=text.encode())
+
+
+def _content_of(task: Task, output: Output) -> str:
+    """Read the text of a document. Errors: WorkspaceError, TooLarge, DocumentInvalid."""
+    if not output.path:
+        return output.content
+    data = read_inside(Path(task.project.workspace), output.path, MAX_DOCUMENT_BYTES)
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        fault = Fault(path=output.path, message=f"line {line}: is not valid UTF-8")
+        raise DocumentInvalid(f"{output.path} is no text.", errors=[fault]) from None
+
+
+def _check_document(run: WorkflowRun, name: str, text: str) -> None:
+    """Check one document against its format. Errors: DocumentInvalid."""
+    if name == stages.PROPOSAL_MD:
+        parse_proposal_md(text)
+    elif name == stages.TASK_MD:
+        _require_open(run, name, parse_task_md(text))
+    elif name == stages.SPEC_MD:
+        parse_spec_md(text)
+    elif name == stages.TECH_MD:
+        check_tech_md(text)
+    elif name == stages.TEST_GUIDE_MD:
+        parse_test_guide(text)
+    elif name == stages.PLAN_MD:
+        spec = read_document(run, stages.SPEC_MD)
+        boxes = parse_plan_md(
+            text,
+            requirements=parse_spec_md(spec).requirement_ids if spec is not None else None,
+            change=run.change_id,
+            spec=stages.document_path(run.directory, stages.SPEC_MD),
+            design=stages.document_path(run.directory, stages.TECH_MD),
+        )
+        _require_open(run, name, boxes)
+
+
+def _require_open(run: WorkflowRun, name: str, boxes: BoxList) -> None:
+    """Only the system ticks: a box that comes ticked must be ticked in the standing version."""
+    standing = read_boxes(run)
+    ticked = {one.number for one in standing.items if one.is_done} if standing else set()
+    faults = [
+        Fault(path=name, message=f"line {one.box.line}: only the system ticks boxes")
+        for one in boxes.items
+        if one.is_done and one.number not in ticked
+    ]
+    if faults:
+        raise DocumentInvalid(f"{name} comes with ticked boxes.", errors=faults)
+
+
+def _read_json(model: type[Any], task: Task, outputs: Sequence[Output]) -> Any:
+    """Read the newest output of a stage as its result. Errors: Invalid with every fault."""
+    found = [one for one in outputs if not one.path]
+    if not found:
+        raise MissingOutput("the result is handed in as JSON, in an output with content")
+    newest = max(found, key=lambda one: one.pk)
+    return read_json_result(model, newest.content, name=newest.title[:80])
+
+
+def _understood(task: Task, run: WorkflowRun, outputs: Sequence[Output]) -> None:
+    _read_json(Understanding, task, outputs)
+
+
+def _explored(task: Task, run: WorkflowRun, outputs: Sequence[Output]) -> None:
+    _read_json(ExplorationResult, task, outputs)
+
+
+def _reviewed(task: Task, run: WorkflowRun, outputs: Sequence[Output]) -> None:
+    _read_json(SecurityReview, task, outputs)
+
+
+def _ran(task: Task, run: WorkflowRun, outputs: Sequence[Output]) -> None:
+    if not _read_json(RunAndFixResult, task, outputs).runnable:
+        message = "it does not run; hand it in as failed with the reason"
+        raise Invalid(f"{message}.", errors=[Fault(path="runnable", message=message)])
+
+
+def _designed(task: Task, run: WorkflowRun, outputs: Sequence[Output]) -> None:
+    result: RedPhase = _read_json(RedPhase, task, outputs)
+    require_red(result)
+    _require_known_command(task, run, result.run_command)
+
+
+def _fixed(task: Task, run: WorkflowRun, outputs: Sequence[Output]) -> None:
+    result: TestAndFixResult = _read_json(TestAndFixResult, task, outputs)
+    require_green(result)
+    _require_known_command(task, run, result.run_command)
+    edits = loosened_tests(result.green.diff)
+    if edits:
+        faults = [Fault(path="green.diff", message=one) for one in edits]
+        raise Invalid("Tests may not be deleted, disabled or loosened.", code="TDD_VIOLATION",
+                      errors=faults)  # fmt: skip
+
+
+def _require_known_command(task: Task, run: WorkflowRun, command: str) -> None:
+    """Raise for a command that neither the guide names nor Sir has confirmed. Errors: Conflict."""
+    guide = read_document(run, stages.TEST_GUIDE_MD)
+    known = parse_test_guide(guide).commands if guide is not None else ()
+    if command.strip() in known or is_command_confirmed(task, command.strip()):
+        return
+    raise Conflict(
+        f"`{command.strip()}` is no command of {stages.TEST_GUIDE_MD}: ask Sir first, with the "
+        "command in backticks in the question",
+        code="command_unconfirmed",
+    )
+
+
+Checker = Callable[[Task, WorkflowRun, Sequence[Output]], None]
+CHECKERS: Mapping[tuple[str, str], Checker] = {
+    ("StrictPlan", stages.UNDERSTAND): _understood,
+    ("QuickExplore", ""): _explored,
+    ("QuickExplore", stages.SECURITY): _reviewed,
+    ("TddRunAndFix", stages.RUN): _ran,
+    ("TddTestDesign", stages.TEST_DESIGN): _designed,
+    ("TddTestAndFix", stages.TEST_FIX): _fixed,
+}
+"""What is read of a stage's result; without a step, of the profile wherever it works."""
+
+
+def profile_findings(task: Task, outputs: Sequence[Output]) -> list[dict[str, Any]]:
+    """List what a security review found, as graded findings for QA."""
+    if (task.role, task.step_key) != ("QuickExplore", stages.SECURITY) or task.fix_round:
+        return []
+    try:
+        review: SecurityReview = _read_json(SecurityReview, task, outputs)
+    except CountersignError:
+        # It was read at the hand-in; an exploration by this name outside the workflow is none.
+        return []
+    return [
+        {
+            "severity": one.severity.value,
+            "category": "defect",
+            "title": one.title,
+            "description": one.description or one.advice,
+            "evidence": {"text": json.dumps([item.to_document() for item in one.evidence],
+                                            ensure_ascii=False)},
+            "proposed_fix": {"description": one.advice},
+            "raised_by": task.role,
+            "source_key": f"security:{number}",
+        }
+        for number, one in enumerate(review.findings, start=1)
+    ]  # fmt: skip
+
+
+def settle_fixed_work(work: Work, task: Task, assignment: Assignment) -> None:
+    """Check what a fixer handed in for a stage, as its executor's work is checked."""
+    settle_profile_work(work, task, newest_outputs(task), assignment)
