@@ -68,6 +68,13 @@ class MessageBody(Body):
     self_initiated: StrictBool = False
 
 
+class WorkflowBody(Body):
+    """A workflow to start: its name without the slash, and the text it is started on."""
+
+    workflow: Annotated[StrictStr, Field(min_length=1, max_length=40)]
+    text: StrictStr
+
+
 class TaskCreateBody(Body):
     """A new root task. With a plan it is a workflow, with a role or route it skips the scoring.
 

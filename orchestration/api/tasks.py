@@ -30,8 +30,9 @@ from orchestration.seats.registry import EXTERNAL
 from orchestration.selectors.documents import read_dossier
 from orchestration.selectors.tasks import facts_of, master_list, ready_tasks
 from orchestration.services.importing import import_master_list
-from orchestration.services.intake import NewTask, create_task, submit_message
+from orchestration.services.intake import NewTask, create_task
 from orchestration.states import MASTER_VIEW, TaskStatus
+from orchestration.workflows.dispatch import dispatch_text
 
 LIST_WRAPPER = "master_task_list"
 TASK_FILTERS = [
@@ -184,19 +185,22 @@ class MessagesView(ApiView):
     )
     @idempotent
     def post(self, request: Request, pid: str) -> Response:
-        """Take a message in. S0 decides in this call how much method it deserves."""
+        """Take a message in. S0 decides in this call how much method it deserves.
+
+        A slash command at its start, as in `/strict-plan Add a page`, starts that workflow.
+        """
         project = self.project(pid)
         require_sir_or_scope(self.caller, Scope.ORCHESTRATE)
         body = self.body(MessageBody)
-        task, assessment, _ = submit_message(
+        sent = dispatch_text(
             project_id=project.pk,
             text=body.text,
             actor=self.actor,
             is_self_initiated=self_initiated(self.caller, asked=body.self_initiated),
         )
-        task = fresh_task(task)
+        task = fresh_task(sent.task)
         facts = facts_of(task.project, [task])
-        shape = IntakeShape.of_intake(task, facts[task.pk], assessment)
+        shape = IntakeShape.of_intake(task, facts[task.pk], sent.assessment)
         return Response(shape.document(), status=201)
 
 

@@ -23,6 +23,7 @@ from orchestration.api import (
     prompts,
     shared_documents,
     validation,
+    workflows,
 )
 from orchestration.api import tasks as task_views
 from orchestration.api.base import ApiView
@@ -86,6 +87,10 @@ urlpatterns: list[URLPattern] = [
     route(f"{SHARED}/versions", shared_documents.SharedVersionsView, "api-shared-versions"),
     route(f"{TASK}/archive", archives.ArchiveView, "api-task-archive"),
     route(f"{TASK}/bootstrap", prompts.BootstrapView, "api-task-bootstrap"),
+    route(f"{TASK}/questions", workflows.QuestionsView, "api-task-questions"),
+    route(f"{TASK}/documents.zip", workflows.DocumentsView, "api-task-documents"),
+    route(f"{PROJECT}/workflows", workflows.WorkflowsView, "api-workflow-runs"),
+    route("workflows", workflows.WorkflowListView, "api-workflows"),
     route(f"{PROJECT}/experiences", knowledge.ExperiencesView, "api-experiences"),
     route(EXPERIENCE, knowledge.ExperienceView, "api-experience"),
     route(f"{EXPERIENCE}/review", knowledge.ExperienceReviewView, "api-experience-review"),

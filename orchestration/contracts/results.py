@@ -221,6 +221,8 @@ class DefectInput(Document):
 class QaResult(Document):
     """What QA hands in. Shape: `low_defects` says what to do with the Low ones.
 
+    `checks` are the five judgements of TaskCheck, where it sits in this seat.
+
     Errors: fails on `fail` without defects, and on `pass` with a Critical, High or Medium one.
     """
 
@@ -228,6 +230,7 @@ class QaResult(Document):
     artifact_digests: Names = ()
     defects: tuple[DefectInput, ...] = ()
     low_defects: Literal["fix", "accept"] = "accept"
+    checks: tuple[AuditCheck, ...] = ()
 
     @model_validator(mode="after")
     def require_consistency(self) -> Self:

@@ -5,47 +5,90 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('orchestration', '0007_tool_call_ids'),
+        ("orchestration", "0007_tool_call_ids"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='WorkflowRun',
+            name="WorkflowRun",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=40)),
-                ('change_id', models.CharField(max_length=80)),
-                ('directory', models.CharField(max_length=200)),
-                ('text', models.TextField()),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('project', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name='workflow_runs', to='orchestration.project')),
-                ('task', models.OneToOneField(on_delete=django.db.models.deletion.PROTECT, related_name='workflow_run', to='orchestration.task')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(max_length=40)),
+                ("change_id", models.CharField(max_length=80)),
+                ("directory", models.CharField(max_length=200)),
+                ("text", models.TextField()),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "project",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="workflow_runs",
+                        to="orchestration.project",
+                    ),
+                ),
+                (
+                    "task",
+                    models.OneToOneField(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="workflow_run",
+                        to="orchestration.task",
+                    ),
+                ),
             ],
             options={
-                'ordering': ('pk',),
+                "ordering": ("pk",),
             },
         ),
         migrations.CreateModel(
-            name='WorkflowDocument',
+            name="WorkflowDocument",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('path', models.CharField(max_length=300)),
-                ('updated_at', models.DateTimeField()),
-                ('artifact', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='orchestration.artifact')),
-                ('run', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='documents', to='orchestration.workflowrun')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("path", models.CharField(max_length=300)),
+                ("updated_at", models.DateTimeField()),
+                (
+                    "artifact",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="orchestration.artifact",
+                    ),
+                ),
+                (
+                    "run",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="documents",
+                        to="orchestration.workflowrun",
+                    ),
+                ),
             ],
             options={
-                'ordering': ('path',),
+                "ordering": ("path",),
             },
         ),
         migrations.AddConstraint(
-            model_name='workflowrun',
-            constraint=models.UniqueConstraint(fields=('project', 'change_id'), name='change_id_unique'),
+            model_name="workflowrun",
+            constraint=models.UniqueConstraint(
+                fields=("project", "change_id"), name="change_id_unique"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='workflowdocument',
-            constraint=models.UniqueConstraint(fields=('run', 'path'), name='workflow_document_unique'),
+            model_name="workflowdocument",
+            constraint=models.UniqueConstraint(
+                fields=("run", "path"), name="workflow_document_unique"
+            ),
         ),
     ]

@@ -200,9 +200,7 @@ def _blocks(
     return found
 
 
-def _item(
-    box: Box, fields: Fields, known: Mapping[str, Sequence[str]], faults: Faults
-) -> Item:
+def _item(box: Box, fields: Fields, known: Mapping[str, Sequence[str]], faults: Faults) -> Item:
     values = {name: "\n".join(rows).rstrip() for name, (_, rows) in fields.items()}
     needed = [name for name in known if name not in OPTIONAL]
     if "requirements" in known:

@@ -21,7 +21,13 @@ TEST_GUIDE_MD = "TEST_GUIDE.md"
 
 UNDERSTAND, EXPLORE, CLARIFY, PROPOSE = "understand", "explore", "clarify", "propose"
 REQUIREMENT, DESIGN, PLAN, IMPLEMENT = "requirement", "design", "plan", "implement"
-RUN, PREPARE, CONFIRM, TEST_DESIGN, TEST_FIX = "run", "prepare", "confirm", "test-design", "test-fix"
+RUN, PREPARE, CONFIRM, TEST_DESIGN, TEST_FIX = (
+    "run",
+    "prepare",
+    "confirm",
+    "test-design",
+    "test-fix",
+)
 SECURITY = "security"
 
 ORCHESTRATORS = frozenset({"StrictPlan", "StrictSpec"})

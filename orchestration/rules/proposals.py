@@ -33,7 +33,9 @@ SECTION_LABELS, IMPACT_LABELS = labels_of(SECTIONS), labels_of(IMPACT)
 SENTENCE_END = re.compile(r"[。！？!?]+|\.(?=\s|$)")
 BULLET = re.compile(r" {0,3}[-*+][ \t]+(\S.*)")
 MARKED = re.compile(r"\*{0,2}BREAKING\*{0,2}\b")
-UNMARKED = re.compile(r"breaking change|backward[s -]{1,3}incompatible|不兼容|破坏性", re.IGNORECASE)
+UNMARKED = re.compile(
+    r"breaking change|backward[s -]{1,3}incompatible|不兼容|破坏性", re.IGNORECASE
+)
 MAX_SENTENCES = 2
 
 

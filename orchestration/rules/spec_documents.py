@@ -292,7 +292,13 @@ def _smart(section: _Section | None, faults: Faults) -> dict[str, bool]:
 DESIGN_SECTIONS: Mapping[str, Sequence[str]] = {
     "c4": ("c4 levels", "c4 model", "c4 层次", "c4 模型", "架构层次"),
     "modules": ("modules and interfaces", "module", "模块", "模块划分", "模块与接口"),
-    "interfaces": ("interface definitions", "接口", "接口定义", "模块与接口", "modules and interfaces"),
+    "interfaces": (
+        "interface definitions",
+        "接口",
+        "接口定义",
+        "模块与接口",
+        "modules and interfaces",
+    ),
     "data model": ("data models", "数据模型"),
     "decisions": ("adr", "adrs", "architecture decisions", "架构决策", "决策记录"),
 }

@@ -20,7 +20,9 @@ PARTS: Mapping[str, Sequence[str]] = {
 PART_LABELS = labels_of(PARTS)
 TICKED = re.compile(r"`([^`]{1,500})`")
 FENCE_EDGE = re.compile(r" {0,3}(?:`{3,}|~{3,})")
-TEST_FILE = re.compile(r"(?:^|/)(?:tests?/|test_|.*[._]test\.|.*[._]spec\.|.*_test\.)", re.IGNORECASE)
+TEST_FILE = re.compile(
+    r"(?:^|/)(?:tests?/|test_|.*[._]test\.|.*[._]spec\.|.*_test\.)", re.IGNORECASE
+)
 TEST_CASE = re.compile(r"^\s*(?:(?:async )?def test|it\(|test\(|func Test|@Test\b)")
 CHECK = re.compile(r"^\s*(?:assert\b|expect\(|self\.assert|require\.)")
 DISABLED = re.compile(r"\b(?:skip|xfail|skipif|xit|xdescribe|\.only|t\.Skip)\b|@Disabled|@Ignore")

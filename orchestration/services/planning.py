@@ -11,7 +11,6 @@ from typing import Any
 from django.db.models import Q
 
 from orchestration.contracts.plan import Plan as PlanDocument
-from orchestration.contracts.plan import parse_plan
 from orchestration.errors import Conflict, PlanInvalid
 from orchestration.models import Assignment, AuditReport, Blueprint, Decision, Plan, Task
 from orchestration.models.rows import new_row

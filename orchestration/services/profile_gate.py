@@ -39,7 +39,7 @@ from orchestration.rules.marked_text import DocumentInvalid
 from orchestration.rules.profiles import PROFILES
 from orchestration.rules.proposals import parse_proposal_md
 from orchestration.rules.spec_documents import check_tech_md, parse_spec_md
-from orchestration.rules.test_guides import parse_test_guide, loosened_tests
+from orchestration.rules.test_guides import loosened_tests, parse_test_guide
 from orchestration.runner.workspace import read_inside
 from orchestration.services.answers import is_answered, is_command_confirmed
 from orchestration.services.flow_documents import read_boxes, read_document, run_of
@@ -53,9 +53,7 @@ DIFF = re.compile(r"^(?:diff --git |@@ -\d|--- \S.*\n\+\+\+ \S)", re.MULTILINE)
 CHANGE_KEYS = frozenset({"patch", "diff", "changes", "commands", "proposed_fix", "writes"})
 
 
-def require_may_hand_in(
-    task: Task, document: OutputInput, assignment: Assignment | None
-) -> None:
+def require_may_hand_in(task: Task, document: OutputInput, assignment: Assignment | None) -> None:
     """Raise where an executor's profile may not hand in such an output.
 
     Errors: Forbidden for a change by who only reads, and for code by who only plans.

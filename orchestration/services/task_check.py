@@ -28,7 +28,7 @@ def require_task_checks(result: QaResult) -> None:
 
     Errors: Invalid listing every fault.
     """
-    given = {"checks": result.extra.get("checks", [])}
+    given = {"checks": [one.to_document() for one in result.checks]}
     judged = parse_document(TaskChecks, given, detail="TaskCheck judges five things.")
     if judged.failed and result.verdict == "pass":
         faults = [

@@ -40,7 +40,9 @@ class Workflow:
     start: Callable[[int, str, Actor], Task]
 
 
-def dispatch_text(*, project_id: int, text: str, actor: Actor) -> Dispatched:
+def dispatch_text(
+    *, project_id: int, text: str, actor: Actor, is_self_initiated: bool = False
+) -> Dispatched:
     """Take a text in: start the workflow that its slash command names, or submit it as a message.
 
     Errors: as `submit_message`; Invalid for an unknown command, listing those that exist, and for
@@ -49,7 +51,9 @@ def dispatch_text(*, project_id: int, text: str, actor: Actor) -> Dispatched:
     cleaned = require_text(text).lstrip()
     named = COMMAND.match(cleaned)
     if named is None:
-        task, assessment, _ = submit_message(project_id=project_id, text=text, actor=actor)
+        task, assessment, _ = submit_message(
+            project_id=project_id, text=text, actor=actor, is_self_initiated=is_self_initiated
+        )
         return Dispatched(task, assessment)
     workflow = _workflow_of(named[1])
     return start_workflow(

@@ -177,5 +177,3 @@ def _record(work: Work, run: WorkflowRun, kind: str) -> None:
         task_id=run.task_id,
         after={"workflow": run.name, "change": run.change_id, "directory": run.directory},
     )
-
-

@@ -21,7 +21,8 @@ def build_steps(change: Change) -> Steps:
                 f"Turn the request into {spec}: 5W2H, stories P1 to P3 with 3 to 5 acceptance "
                 "scenarios and failure paths, FR-001 [story N], SC-001, a SMART check list. Ask "
                 "Sir in at most 3 rounds of 1 to 5 questions where something is open.",
-                f"把需求写成 {spec}：5W2H、P1 到 P3 的用户故事（各有 3 到 5 个验收场景和失败路径）、"
+                f"把需求写成 {spec}：5W2H、P1 到 P3 的用户故事（各有 3 到 5 个验收场景和"
+                "失败路径）、"
                 "FR-001 [故事 N]、SC-001、SMART 检查清单。有未定之处时向 Sir 提问，最多 3 轮，"
                 "每轮 1 到 5 个问题。",
             ),

@@ -65,13 +65,14 @@ def build_steps(change: Change) -> Steps:
         },
         {
             "id": stages.TEST_FIX,
-            "title": change.said("Make them pass (GREEN, REFACTOR)", "通过测试（GREEN、REFACTOR）"),
+            "title": change.said("Make them pass (GREEN)", "通过测试（GREEN）"),
             "action": change.action(
                 "Change the code until the tests pass; no test is deleted, disabled or loosened. "
                 "Hand in JSON: green {files[], results, diff}, refactor {improvements[], "
                 "coverage}, run_command, verdict PASS.",
                 "修改业务代码直到测试通过；不得删除、停用或放宽测试。提交 JSON：green {files[]、"
-                "results、diff}、refactor {improvements[]、coverage}、run_command、verdict 为 PASS。",
+                "results、diff}、refactor {improvements[]、coverage}、run_command、"
+                "verdict 为 PASS。",
             ),
             "depends_on": [stages.TEST_DESIGN],
             "role": "TddTestAndFix",

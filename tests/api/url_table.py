@@ -10,10 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.utils import timezone
+
 from orchestration.api import urls
 from orchestration.contracts.loop import Verdict
 from orchestration.contracts.validation import Package
-from orchestration.models import Agent, Project
+from orchestration.models import Agent, Project, WorkflowRun
 from orchestration.services.knowledge import PageText, write_experience, write_page
 from orchestration.services.packages import store_package
 from orchestration.services.work import SYSTEM, unit_of_work
@@ -80,6 +82,11 @@ AGENTS_TOO = frozenset(
         ("api-mail", "post"),
         ("api-task-archive", "get"),
         ("api-task-bootstrap", "get"),
+        ("api-task-questions", "post"),
+        ("api-task-documents", "get"),
+        ("api-workflow-runs", "get"),
+        ("api-workflow-runs", "post"),
+        ("api-workflows", "get"),
         ("api-experiences", "get"),
         ("api-experiences", "post"),
         ("api-experience", "get"),
@@ -105,7 +112,9 @@ AGENTS_TOO = frozenset(
     }
 )
 """What agents may do with the right scope, in their own projects."""
-OWN_ONLY = frozenset({("api-projects", "get"), ("api-claim", "post"), ("api-mail", "get")})
+OWN_ONLY = frozenset(
+    {("api-projects", "get"), ("api-claim", "post"), ("api-mail", "get"), ("api-workflows", "get")}
+)
 """Paths without a name in them: they answer with the caller's own rows."""
 NOT_OURS = frozenset({("api-claude-code", "post")})
 """Their body is another program's document; a later version of it may hold more."""
@@ -165,6 +174,12 @@ def rows_of(project: Project, holder: Agent) -> dict[str, str]:
     lease = claim(held, holder)
     set_status(held, holder, "working")
     decision = project.decisions.get()
+    run = WorkflowRun.objects.create(
+        project=project, task=root, name="test", change_id="test-tea", directory=".cospec",
+        text="tea",
+    )  # fmt: skip
+    artifact = project.artifacts.get()
+    run.documents.create(path=".cospec/TEST_GUIDE.md", artifact=artifact, updated_at=timezone.now())
     write(held, holder, "one", None, name="design")
     experience = write_experience(project=project, title="Tea", body="Serve it", actor=SYSTEM)
     text = PageText("Serve the tea")
@@ -175,7 +190,7 @@ def rows_of(project: Project, holder: Agent) -> dict[str, str]:
         "pid": project.slug,
         "task": str(held.pk),
         "assignment": str(lease.pk),
-        "artifact": str(project.artifacts.get().pk),
+        "artifact": str(artifact.pk),
         "decision": str(decision.pk),
         "experience": str(experience.pk),
         "page": page.name,

@@ -41,7 +41,7 @@ def test_three_step_names_the_route_and_keeps_the_rest_of_the_text(project: Proj
     assert task.status == TaskStatus.WORKING
 
 
-@pytest.mark.parametrize("text", ["/three-steps Tidy", "/nope", "/strict-plan Add a page"])
+@pytest.mark.parametrize("text", ["/three-steps Tidy", "/nope", "/strictplan Add a page"])
 def test_an_unknown_command_lists_what_exists_and_creates_nothing(
     project: Project, text: str
 ) -> None:

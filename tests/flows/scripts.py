@@ -160,6 +160,7 @@ class Crew:
 
     def __init__(self, project: Project, maker: Agent, judge: Agent) -> None:
         self.project, self.maker, self.judge = project, maker, judge
+        self.held: Assignment
 
     def begin(self, task: Task) -> None:
         """Claim a stage and start it."""
@@ -210,6 +211,12 @@ class Crew:
             agent=self.judge, wish=Wish(seats=[Seat.QA]), actor=actor_of(self.judge)
         )
         assert held is not None
+        self.held = held
+        return self.retry(**document)
+
+    def retry(self, **document: Any) -> Assignment:
+        """Hand another verdict in under the same lease."""
+        held = self.held
         hold = Hold(held.pk, self.judge, held.lease_token)
         submit_result(hold=hold, document=document, actor=actor_of(self.judge))
         drive(self.project)

@@ -11,6 +11,7 @@ from orchestration.models import AuditEvent, Project, Task, WorkflowRun
 from orchestration.rules.box_lists import parse_task_md
 from orchestration.rules.marked_text import DocumentInvalid
 from orchestration.services.flow_documents import zip_documents
+from orchestration.services.tasks import cancel_task
 from orchestration.services.work import Actor
 from orchestration.workflows.dispatch import dispatch_text
 from tests.factories import child, claim, drive, fresh, set_status, start
@@ -18,7 +19,6 @@ from tests.flows.scripts import EXPLORED, FIVE_OK, PROPOSAL, TASK_LIST, UNDERSTO
 
 pytestmark = pytest.mark.django_db
 SIR = Actor("human:sir")
-FOLDER = ".cospec/plan/changes/add-a-calculator"
 
 
 def begin(project: Project, text: str = "Add calculator for the shop") -> Task:
@@ -63,7 +63,8 @@ def test_whole_change_from_request_to_ticked_boxes(project: Project, crew: Crew)
     first, second, last = (child(implement, key) for key in ("1.1", "1.2", "1.3"))
     assert {one.role for one in (first, second, last)} == {"SubCoding"}
     assert boxes_of(project, run) == {"1.1": False, "1.2": False, "1.3": False}
-    assert "Item: 1.1" in first.description and run.change_id in first.description
+    assert "Item: 1.1" in first.description
+    assert run.change_id in first.description
     crew.do(first, ("calc.py", "def add(a, b): ..."), kind="code")
     assert boxes_of(project, run) == {"1.1": True, "1.2": False, "1.3": False}
     assert fresh(last).remaining_dependencies == 1
@@ -75,4 +76,146 @@ def test_whole_change_from_request_to_ticked_boxes(project: Project, crew: Crew)
     assert fresh(root).status == "done"
     assert AuditEvent.objects.filter(kind="document.ticked").count() == 3
     name, data = zip_documents(root)
-    assert name == f"{run.change_id}.zip" and data[:2] == b"PK"
+    assert name == f"{run.change_id}.zip"
+    assert data[:2] == b"PK"
+
+
+def test_malformed_documents_are_refused_with_every_line_and_nothing_moves(
+    project: Project, crew: Crew
+) -> None:
+    propose = up_to_proposal(crew, begin(project))
+    crew.begin(propose)
+    crew.give(propose, "proposal.md", "# T\n\n## Reason\n\nOne. Two. Three.\n")
+    crew.give(propose, "task.md", TASK_LIST.replace("- [ ] 1.2", "- [x] 1.2"))
+    with pytest.raises(DocumentInvalid) as caught:
+        crew.hand_off(propose)
+    said = [(one["path"], one["message"]) for one in caught.value.errors]
+    assert ("proposal.md", "line 3: the reason has 3 sentences; one or two are asked for") in said
+    assert ("task.md", "line 11: only the system ticks boxes") in said
+    assert fresh(propose).status == "working"
+
+
+def test_task_check_judges_five_things_before_the_list_is_final(
+    project: Project, crew: Crew
+) -> None:
+    root = begin(project)
+    propose = up_to_proposal(crew, root)
+    crew.do(propose, ("proposal.md", PROPOSAL), ("task.md", TASK_LIST))
+    assert fresh(propose).status == "review"
+    held = propose.assignments.get(seat="qa", status="queued")
+    assert held.input["profile"] == "TaskCheck"
+    assert len(held.input["checks"]) == 5
+    bad = [*FIVE_OK[:4], {"name": "style", "ok": False, "finding": "mixed styles"}]
+    with pytest.raises(Invalid):
+        crew.judge_it(verdict="pass", checks=FIVE_OK[:4])
+    with pytest.raises(Invalid):
+        crew.retry(verdict="pass", checks=bad)
+    crew.retry(verdict="pass", checks=FIVE_OK)
+    assert fresh(propose).status == "done"
+
+
+def test_clarification_is_with_sir_and_has_its_limits(project: Project, crew: Crew) -> None:
+    root = begin(project)
+    crew.do(child(root, "understand"), ("understanding", UNDERSTOOD))
+    crew.do(child(root, "explore"), ("exploration", EXPLORED))
+    clarify = child(root, "clarify")
+    crew.begin(clarify)
+    crew.give(clarify, "decisions", "none")
+    with pytest.raises(Conflict, match="Sir has not been asked"):
+        crew.hand_off(clarify)
+    for _ in range(3):
+        crew.ask(clarify, "a?", "b?")
+        assert fresh(clarify).status == "waiting_human"
+        crew.answer()
+    with pytest.raises(Conflict, match="3 rounds"):
+        crew.ask(clarify, "once more?")
+    set_status(clarify, crew.maker, "review")
+    assert fresh(clarify).status == "done"
+
+
+@pytest.mark.parametrize(
+    ("title", "content", "kind"),
+    [
+        ("fix", "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n", "data"),
+        ("fix", '{"patch": "x"}', "data"),
+        ("calc.py", "def add(): ...", "code"),
+    ],
+)
+def test_agent_that_only_reads_hands_in_no_change(
+    project: Project, crew: Crew, title: str, content: str, kind: str
+) -> None:
+    root = begin(project)
+    crew.do(child(root, "understand"), ("understanding", UNDERSTOOD))
+    explore = child(root, "explore")
+    crew.begin(explore)
+    with pytest.raises(Forbidden) as caught:
+        crew.give(explore, title, content, kind)
+    assert caught.value.code == "read_only"
+    assert not explore.outputs.exists()
+
+
+def test_failed_box_is_planned_again_with_the_ticked_ones_kept(
+    project: Project, crew: Crew
+) -> None:
+    root = begin(project)
+    implement = up_to_boxes(crew, root)
+    crew.do(child(implement, "1.1"), ("calc.py", "add"), kind="code")
+    for _ in range(2):
+        second = child(implement, "1.2")
+        claim(second, crew.maker)
+        start(second, crew.maker)
+        set_status(second, crew.maker, "failed", detail="no compiler")
+    drive(project)
+    again = child(fresh(root), "implement")
+    assert again.pk != implement.pk
+    assert fresh(root).failure_count == 1
+    keys = set(again.children.values_list("step_key", flat=True))
+    assert keys == {"1.2", "1.3"}
+    assert fresh(child(root, "propose")).status == "done"
+
+
+def test_naming_an_unfinished_change_resumes_it(project: Project, crew: Crew) -> None:
+    root = begin(project)
+    implement = up_to_boxes(crew, root)
+    crew.do(child(implement, "1.1"), ("calc.py", "add"), kind="code")
+    run = WorkflowRun.objects.get()
+    assert begin(project, run.change_id).pk == root.pk
+    cancel_task(task_id=root.pk, actor=SIR, reason="later")
+    again = begin(project, run.change_id)
+    assert again.pk != root.pk
+    assert list(again.children.values_list("step_key", flat=True)) == ["implement"]
+    implement = child(again, "implement")
+    keys = list(implement.children.order_by("pk").values_list("step_key", flat=True))
+    assert keys == ["1.2", "1.3"]
+    crew.do(child(implement, "1.2"), ("calc.py", "sub"), kind="code")
+    crew.do(child(implement, "1.3"), ("calc.py", "both"), kind="code")
+    assert fresh(again).status == "done"
+    assert boxes_of(project, WorkflowRun.objects.get()) == {"1.1": True, "1.2": True, "1.3": True}
+    with pytest.raises(Conflict, match="is finished"):
+        begin(project, run.change_id)
+
+
+def test_same_request_twice_makes_two_changes(project: Project) -> None:
+    begin(project)
+    begin(project)
+    ids = set(WorkflowRun.objects.values_list("change_id", flat=True))
+    assert ids == {"add-calculator-shop", "add-calculator-shop-2"}
+
+
+def test_sections_are_put_together_and_other_text_is_kept_as_it_is(
+    project: Project, crew: Crew
+) -> None:
+    root = begin(project, "实现一个计算器")
+    run = WorkflowRun.objects.get()
+    assert run.change_id == f"implement-change-{root.number}"
+    propose = up_to_proposal(crew, root)
+    crew.begin(propose)
+    crew.give(propose, "task.md", TASK_LIST)
+    head, tail = PROPOSAL.split("## Changes")
+    crew.give(propose, "proposal.md#1", head)
+    crew.give(propose, "proposal.md#2", f"## Changes{tail}")
+    crew.hand_off(propose)
+    crew.judge_it(verdict="pass", checks=FIVE_OK)
+    names = set(fresh(propose).artifacts.values_list("name", flat=True))
+    assert names == {f"{run.directory}/proposal.md", f"{run.directory}/task.md"}
+    assert "实现一个计算器" in propose.description

@@ -168,14 +168,16 @@ class IntakeAssessment(Shape):
 
 
 class IntakeShape(Shape):
-    """What a message became."""
+    """What a message became. Shape: `assessment` is null for a slash command."""
 
     task: TaskShape
-    assessment: IntakeAssessment
+    assessment: IntakeAssessment | None
 
     @classmethod
-    def of_intake(cls, task: Task, facts: TaskFacts, assessment: Assessment) -> Self:
+    def of_intake(cls, task: Task, facts: TaskFacts, assessment: Assessment | None) -> Self:
         """Shape a task that was just taken in."""
+        if assessment is None:
+            return cls(task=TaskShape.of_task(task, facts), assessment=None)
         return cls(
             task=TaskShape.of_task(task, facts),
             assessment=IntakeAssessment(
