@@ -6,10 +6,12 @@ engine itself may place any profile. Source: DESIGN section 11, source document 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+CAPITAL = re.compile(r"(?=[A-Z])")
 SUBCODING = "SubCoding"
 TDD_AGENTS = ("TddRunAndFix", "TddTestAndFix", "TddTestDesign", "TddTestPrepare")
 
@@ -23,6 +25,11 @@ class Profile:
     may_spawn: tuple[str, ...] = ()
     read_only: bool = False
     hands_in_code: bool = True
+
+    @property
+    def prompt(self) -> str:
+        """Name the template of its own prompt: `profile_strict_plan` for StrictPlan."""
+        return f"profile{CAPITAL.sub('_', self.name).lower()}"
 
 
 _ALL = (

@@ -71,6 +71,7 @@ class TaskFacts:
     risks: Sequence[str]
     resources: Sequence[str]
     suggestions: Sequence[str]
+    judge: str = ""
 
 
 @dataclass(frozen=True, slots=True)

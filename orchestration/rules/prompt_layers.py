@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from orchestration.rules.profiles import PROFILES, SUBCODING
+from orchestration.rules.profiles import PROFILES
 from orchestration.rules.prompt_context import task_parts
 from orchestration.rules.prompt_facts import Knowledge, Predecessor, PromptFacts
 from orchestration.rules.prompt_templates import filled
@@ -150,7 +150,8 @@ class _Writer:
         """L2a: the template of the seat, with this task's addresses."""
         facts, task, project = self.facts, self.facts.task, self.facts.project
         name = facts.assignment_id or self.words["assignment_unknown"]
-        return filled(
+        judge = self._profile_text(task.judge) if facts.seat is Seat.QA else ""
+        said = filled(
             self.language,
             facts.seat.value,
             base=facts.base_url,
@@ -165,6 +166,7 @@ class _Writer:
             profile=self._profile(),
             handshake=self._handshake(),
         ).strip("\n")
+        return f"{said}\n{judge}".rstrip("\n")
 
     def _profile(self) -> str:
         """The rules of the task's depth, and what its role is held to."""
@@ -174,16 +176,14 @@ class _Writer:
         if self.facts.seat is Seat.EXECUTOR:
             said = self.words[rule].format(limit=limit)
             text = filled(self.language, "depth", depth=task.depth, depth_rule=said)
-        profile = PROFILES.get(task.role)
+        return text + self._profile_text(task.role)
+
+    def _profile_text(self, name: str) -> str:
+        """What one of the twelve profiles is told; nothing for any other name."""
+        profile = PROFILES.get(name)
         if profile is None:
-            return text
-        if profile.name == SUBCODING:
-            text += filled(self.language, "profile_subcoding").rstrip("\n") + "\n"
-        if profile.read_only:
-            text += (
-                filled(self.language, "profile_read_only", role=profile.name).rstrip("\n") + "\n"
-            )
-        return text
+            return ""
+        return filled(self.language, profile.prompt, task=self.task_url).rstrip("\n") + "\n"
 
     def _handshake(self) -> str:
         """Whether the reader's understanding is asked for before it starts."""

@@ -22,6 +22,7 @@ from orchestration.models import (
     WikiPage,
 )
 from orchestration.models.rows import fetch_rows
+from orchestration.rules.flow_stages import judge_of
 from orchestration.rules.prompt_facts import (
     CheckFacts,
     DefectFacts,
@@ -63,7 +64,7 @@ ASKED = {
     Seat.PLANNER: (
         "assessment", "profiles", "outputs", "artifacts", "previous_plan", "findings", "guidance",
     ),
-    Seat.QA: ("findings", "refusal", "fix_round"),
+    Seat.QA: ("findings", "refusal", "fix_round", "profile", "checks"),
     Seat.FIXER: ("mode", "guidance", "fix_round", "defects"),
 }  # fmt: skip
 """What of an assignment's input the prompt of a seat tells, beside what stands elsewhere in it."""
@@ -167,6 +168,7 @@ def _task(task: Task, origin: _Origin, spec: Said | None) -> TaskFacts:
         risks=_texts(task.risks),
         resources=_texts(task.resources),
         suggestions=_texts(origin.suggestions),
+        judge=judge_of(task.role, task.step_key),
     )
 
 

@@ -8,7 +8,7 @@ Source: DESIGN section 11 ("Workflows"), FORMATS ("strict-plan documents").
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,7 @@ from orchestration.services.work import Actor, Work, unit_of_work
 from orchestration.states import TaskStatus
 
 BACKEND = "workflow"
+NAME = re.compile(r"<([\w.]{1,40})>")
 NAMED = re.compile(r"([a-z][a-z0-9]*(?:-[a-z0-9]+)+)\s*(?:[:：]\s*(.*))?", re.DOTALL)
 
 
@@ -54,7 +55,36 @@ class Change:
 
 
 Steps = Sequence[Mapping[str, Any]]
-Build = Callable[[Change], Steps]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One step of a workflow.
+
+    Shape: `titles` and `texts` in English and Chinese; `<spec.md>` in a text stands for the path of
+    that document; `is_planned` for a stage that is planned when its turn comes.
+    """
+
+    key: str
+    role: str
+    titles: tuple[str, str]
+    texts: tuple[str, str]
+    after: str = ""
+    writes: tuple[str, ...] = ()
+    is_planned: bool = False
+
+    def step(self, change: Change) -> dict[str, Any]:
+        """Write the stage as a step of a change's plan."""
+        told = [NAME.sub(lambda found: change.path(found[1]), text) for text in self.texts]
+        step = {
+            "id": self.key,
+            "title": change.said(*self.titles),
+            "action": change.action(*told),
+            "depends_on": [self.after] if self.after else [],
+            "role": self.role,
+            "delegate": self.is_planned,
+        }
+        return step | ({"scope": [change.path(one) for one in self.writes]} if self.writes else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +96,12 @@ class Flow:
 
     name: str
     role: str
-    build: Build
+    stages: Sequence[Stage]
     documents: Mapping[str, Sequence[str]]
+
+    def steps(self, change: Change) -> list[dict[str, Any]]:
+        """Write the steps of a change."""
+        return [one.step(change) for one in self.stages]
 
 
 @retry_on_deadlock
@@ -105,7 +139,7 @@ def _begin(
     change_id = unique_name(wanted, set(like.values_list("change_id", flat=True)))
     directory = directory_of(flow.name, change_id)
     change = Change(change_id, directory, request, project.language)
-    task = _root(work, project, flow, change, flow.build(change))
+    task = _root(work, project, flow, change, flow.steps(change))
     run = WorkflowRun.objects.create(
         project=project, task=task, name=flow.name, change_id=change_id,
         directory=directory, text=request,
@@ -149,7 +183,7 @@ def _left(flow: Flow, change: Change, known: set[str]) -> Steps:
     for name, keys in flow.documents.items():
         if change.path(name) in known:
             done.update(keys)
-    steps = [dict(one) for one in flow.build(change) if one["id"] not in done]
+    steps = [one for one in flow.steps(change) if one["id"] not in done]
     for one in steps:
         one["depends_on"] = [key for key in one.get("depends_on", ()) if key not in done]
     if not steps:

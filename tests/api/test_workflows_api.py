@@ -60,10 +60,8 @@ def test_list_names_each_command_with_its_agent(agent: Caller) -> None:
     }  # fmt: skip
 
 
-def test_change_over_rest_up_to_its_documents(
-    project: Project, agent: Caller, sir: Caller, root: str
-) -> None:
-    judge = agent_client(project, name="judge")
+def explored(agent: Caller, root: str) -> None:
+    """Understand and explore; what is no exploration is refused."""
     path = step(agent, root, "understand")
     give(agent, path, "understanding", UNDERSTOOD)
     assert review(agent, path).json()["status"] == "done"
@@ -76,6 +74,13 @@ def test_change_over_rest_up_to_its_documents(
     assert unread["errors"][0]["path"] == "findings.0.evidence"
     give(agent, path, "exploration", EXPLORED)
     assert review(agent, path).json()["status"] == "done"
+
+
+def test_change_over_rest_up_to_its_documents(
+    project: Project, agent: Caller, sir: Caller, root: str
+) -> None:
+    judge = agent_client(project, name="judge")
+    explored(agent, root)
     path = step(agent, root, "clarify")
     asked = {"questions": [{"question": "Whole numbers?", "options": ["yes", "no"]}]}
     round_one = agent.send(f"{path}/questions", asked)
