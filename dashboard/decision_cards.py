@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy as _
 
 from dashboard.cards import closed_card, make_dock
 from dashboard.charts import Impact
+from dashboard.check_texts import check_words, over_budget_words
 from dashboard.clock import clock_text
 from dashboard.decision_facts import Fact, about_of, waits_of
 from dashboard.engine_texts import engine_words
@@ -195,6 +196,10 @@ def _description(decision: Decision) -> str:
         description = ""  # said beside the fix, once is enough
     # Why an intent comes to Sir stands beside what was understood.
     detail = content.get("detail") if "understanding" not in content else ""
+    if decision.kind == K.BUDGET_EXCEEDED:
+        detail = over_budget_words(content.get("exceeded") or {})
+    elif decision.defect is not None and description is not None:
+        description = check_words(str(description))
     parts = [description, detail, content.get("amended")]
     text = "\n\n".join(str(one) for one in parts if one)
     return "" if text == decision.title else text

@@ -21,6 +21,7 @@ from dashboard.vocabulary import WAITING, Label, Role
 from orchestration.errors import Invalid
 from orchestration.models import Decision, Defect
 from orchestration.rules.diffs import parse_diff
+from orchestration.rules.tool_record import OBSERVED, SELF_REPORTED
 from orchestration.states import DecisionStatus
 
 EVIDENCE_LINES = 20
@@ -38,11 +39,15 @@ ROUND_OUTCOMES: Mapping[str, Label] = {
 
 @dataclass(frozen=True, slots=True)
 class EvidenceView:
-    """The failing check: output that we ran, or words of a reviewer, and who says so and when."""
+    """The failing check: output that we ran, or words of a reviewer, and who says so and when.
+
+    Shape: `beside` is what else speaks against the same claim, weaker evidence last.
+    """
 
     output: OutputView | None
     text: str
     note: str
+    beside: tuple[EvidenceView, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +92,12 @@ def evidence_view(
         exit_code=code if isinstance(code, int) else None,
         note="" if isinstance(code, int) else str(evidence.get("outcome", "")),
     )
-    return EvidenceView(view, "", _ran_by(evidence))
+    beside = tuple(
+        evidence_view(one, place=place, source_key="", tail_lines=tail_lines)
+        for one in evidence.get("beside") or ()
+        if isinstance(one, Mapping)
+    )
+    return EvidenceView(view, "", _ran_by(evidence), beside)
 
 
 def check_title(place: str, source_key: str) -> str:
@@ -100,6 +110,10 @@ def check_title(place: str, source_key: str) -> str:
 
 
 def _ran_by(evidence: Mapping[str, Any]) -> str:
+    if evidence.get("grade") == OBSERVED:
+        return gettext("from the record of its agent’s tool calls")
+    if evidence.get("grade") == SELF_REPORTED:
+        return gettext("a tool call that its agent reported")
     at = moment_of(evidence.get("at"))
     if at is None:
         return gettext("run by us")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
+from dashboard.check_texts import check_words
 from dashboard.presenters import mark_view, output_view, trust_view
 from dashboard.shapes import DockField, MarkView, OutputView, Trust
 from dashboard.vocabulary import MARK_LABELS
@@ -84,7 +85,7 @@ def reviewed_of(decision: Decision) -> Reviewed | None:
         outputs=[_output(one) for one in content.get("outputs", ())],
         claims=[_claim(one) for one in claims],
         trust=trust_view(*figures) if claims else None,
-        caveats=[str(one) for one in content.get("findings", ())],
+        caveats=[check_words(str(one)) for one in content.get("findings", ())],
     )
 
 

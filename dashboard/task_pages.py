@@ -15,6 +15,7 @@ from django.utils.translation import gettext_lazy as _
 
 from dashboard.assessments import backend_word
 from dashboard.boards import band_label
+from dashboard.check_texts import check_words
 from dashboard.phrases import listed
 from dashboard.places import decision_url
 from dashboard.presenters import (
@@ -222,11 +223,16 @@ def _layer_views(task: Task, found: Mapping[str, tuple[str, list[str]]]) -> list
         wanted.append("L5")
     shown = [level for level in LAYER_WORDS if level in wanted or level in found]
     return [
-        layer_view(level, found[level][0], "; ".join(found[level][1]))
+        layer_view(level, found[level][0], sentences_of(found[level][1]))
         if level in found
         else layer_view(level, "")
         for level in shown
     ]
+
+
+def sentences_of(findings: Sequence[str]) -> str:
+    """What a layer found, in the reader's language."""
+    return "; ".join(check_words(one) for one in findings)
 
 
 def _trust(assertions: Sequence[Mapping[str, Any]]) -> Trust | None:

@@ -43,6 +43,26 @@ CODES: Mapping[str, str | StrPromise] = MappingProxyType(
         "file_exists": _("file exists: %(path)s"),
         "file_missing": _("file is missing or empty: %(path)s"),
         "claim_contradicted": _("contradicted: %(claim)s"),
+        "claim_failed": _("contradicted: %(claim)s (exit %(exit_code)s)"),
+        "count_contradicted": _("contradicted: %(claim)s (%(passed)s passed, %(failed)s failed)"),
+        "claim_builds": _("builds"),
+        "claim_tests": _("tests pass"),
+        "claim_counted": _("tests: %(passed)s passed, %(failed)s failed"),
+        "fewer_tests": _("%(now)s tests ran, %(before)s in an earlier run of the same command"),
+        "unchecked_no_workspace": _("not checked: %(claim)s (this project has no workspace)"),
+        "unchecked_no_sandbox": _("not checked: %(claim)s (no sandbox for code that agents wrote)"),
+        "unchecked_outside": _("not checked: %(claim)s (outside of the workspace)"),
+        "unchecked_unreadable": _("not checked: %(claim)s (it cannot be read)"),
+        "unchecked_no_way": _("not checked: %(claim)s (nothing here says how)"),
+        "unchecked_tool_missing": _("not checked: %(claim)s (%(tool)s is not installed here)"),
+        "unchecked_not_finished": _("not checked: %(claim)s (%(command)s did not finish)"),
+        "unchecked_no_tests": _("not checked: %(claim)s (%(command)s found no test)"),
+        "unchecked_environment": _(
+            "not checked: %(claim)s (this machine lacks something it needs)"
+        ),
+        "unchecked_no_counts": _(
+            "not checked: %(claim)s (our run does not tell how many tests it ran)"
+        ),
         "reasoning_only": _("this rests on reasoning; no verifying command was run"),
     }
 )

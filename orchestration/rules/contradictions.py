@@ -63,16 +63,21 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Contradiction:
-    """A claim and the call that says otherwise. Shape: `text` is where it was claimed."""
+    """A claim and the call that says otherwise.
+
+    Shape: `text` is where it was claimed; `is_fewer` says that nothing failed, but fewer tests ran.
+    """
 
     text: str
     why: str
     call: Call
+    kind: Check = Check.TESTS
+    is_fewer: bool = False
 
     @property
     def key(self) -> str:
         """The same contradiction again has the same key."""
-        return claim_key(self.text)
+        return claim_key("fewer tests" if self.is_fewer else self.text)
 
 
 def claim_key(text: str) -> str:
@@ -117,7 +122,7 @@ def contradictions(texts: Iterable[str], calls: Sequence[Call]) -> list[Contradi
         for text in texts:
             why = _why(text, kind, last, counted)
             if why:
-                found.append(Contradiction(text, why, last))
+                found.append(Contradiction(text, why, last, kind))
         if kind is Check.TESTS and any(claims_to_pass(text, kind) for text in texts):
             found += _fewer(runs, counted)
     return found
@@ -149,7 +154,7 @@ def _fewer(runs: Sequence[Call], counted: Counts | None) -> list[Contradiction]:
     if most <= counted.total:
         return []
     why = f"{counted.total} tests ran, {most} in an earlier run of the same command"
-    return [Contradiction("tests pass", why, last)]
+    return [Contradiction("tests pass", why, last, is_fewer=True)]
 
 
 def inconsistencies(assertions: Sequence[Mapping[str, Any]], status: str) -> list[str]:

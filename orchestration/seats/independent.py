@@ -14,6 +14,7 @@ from orchestration.errors import CountersignError
 from orchestration.models import Comment, Output, Task
 from orchestration.rules.run_counts import TestCounts, read_counts
 from orchestration.rules.spoken_claims import SpokenClaim, find_spoken_claims
+from orchestration.rules.spoken_marks import CONTRADICTED, PROVEN, UNVERIFIED, unchecked
 from orchestration.rules.toolchains import (
     Argv,
     Toolchain,
@@ -21,13 +22,11 @@ from orchestration.rules.toolchains import (
     is_environment_failure,
 )
 from orchestration.runner.workspace import artifact_exists, read_inside
-from orchestration.seats.authority import NO_WORKSPACE
 from orchestration.seats.base import SeatLink
 from orchestration.seats.commands import Record, run_one
-from orchestration.seats.sandboxing import NO_SANDBOX, sandbox_report
+from orchestration.seats.sandboxing import sandbox_report
 from orchestration.states import CommentType, OutputType
 
-PROVEN, CONTRADICTED, UNVERIFIED = "proven", "contradicted", "unverified"
 PROSE = frozenset({OutputType.DOCUMENT.value, OutputType.OTHER.value})
 MOST_FILE_BYTES = 1_000_000
 NO_TOOL = frozenset({"not_found", "not_executable"})
@@ -62,8 +61,11 @@ def _prose(output: Output) -> str:
 
 
 def check_spoken(task: Task, claims: Sequence[SpokenClaim], link: SeatLink) -> list[Record]:
-    """Check claims. Shape: `{claim, key, kind, verdict, why, counts, argv, exit_code, output_tail,
-    duration_ms}` each; a build or a test runs once, however often it is claimed."""
+    """Check claims; a build or a test runs once, however often it is claimed.
+
+    Shape: `{claim, key, kind, path, verdict, reason, params, why, counts, is_count_wrong, argv,
+    exit_code, output_tail, duration_ms}` each; `reason` says why one could not be checked.
+    """
     checker = _Checker(task, link)
     return [checker.check(claim) for claim in claims]
 
@@ -81,33 +83,33 @@ class _Checker:
     def check(self, claim: SpokenClaim) -> Record:
         """Check one claim."""
         record: Record = {
-            "claim": claim.text, "key": claim.key, "kind": claim.kind, "verdict": UNVERIFIED,
-            "why": "", "counts": None, "argv": [], "exit_code": None, "output_tail": "",
+            "claim": claim.text, "key": claim.key, "kind": claim.kind, "path": claim.path,
+            "verdict": UNVERIFIED, "reason": "", "params": {}, "why": "", "counts": None,
+            "is_count_wrong": False, "argv": [], "exit_code": None, "output_tail": "",
             "duration_ms": None,
         }  # fmt: skip
         if self.workspace is None:
-            return record | {"why": NO_WORKSPACE}
+            return record | unchecked("no_workspace")
         if claim.kind == "file":
-            verdict, why = self._check_file(self.workspace, claim.path)
-            return record | {"verdict": verdict, "why": why}
+            return record | self._check_file(self.workspace, claim.path)
         if not sandbox_report().is_code_of_agents_run:
-            return record | {"why": NO_SANDBOX}
+            return record | unchecked("no_sandbox")
         return record | self._check_commands(claim)
 
-    def _check_file(self, workspace: Path, path: str) -> tuple[str, str]:
+    def _check_file(self, workspace: Path, path: str) -> Record:
         relative = path
         if path.startswith("/"):
             root = workspace.resolve()
             if not Path(path).is_relative_to(root):
-                return UNVERIFIED, f"{path} is outside of the workspace"
+                return unchecked("outside", path=path)
             relative = str(Path(path).relative_to(root))
         try:
             size = artifact_exists(workspace, relative)
         except CountersignError as error:
-            return UNVERIFIED, error.detail
+            return unchecked("unreadable", detail=error.detail)
         if size is None:
-            return CONTRADICTED, f"there is no {path} in the workspace"
-        return PROVEN, f"{path} exists, {size} bytes"
+            return {"verdict": CONTRADICTED, "why": f"there is no {path} in the workspace"}
+        return {"verdict": PROVEN, "why": f"{path} exists, {size} bytes", "path": relative}
 
     def _check_commands(self, claim: SpokenClaim) -> Record:
         runs = []
@@ -117,7 +119,7 @@ class _Checker:
                 if choices:
                     runs.append(self._run_first(claim.kind, choices))
         if not runs:
-            return {"why": f"nothing here says how to {claim.kind}"}
+            return unchecked("no_way", kind=claim.kind)
         worst = min(runs, key=lambda run: _RANK[run["verdict"]])
         if claim.kind == "test" and worst["verdict"] != UNVERIFIED:
             return _compare(claim, worst, runs)
@@ -167,20 +169,20 @@ def _judge_run(kind: str, run: Record) -> Record:
     tail = run["output_tail"]
     counts = read_counts(tail) if kind == "test" else None
     is_missing = run["outcome"] in NO_TOOL or _lacks_module(run)
-    verdict, why = PROVEN, ""
+    found: Record = {"verdict": PROVEN, "why": ""}
     words = " ".join(run["argv"])[:80]
     if is_missing:
-        verdict, why = UNVERIFIED, f"{run['argv'][0]} or a part of it is not installed here"
+        found = unchecked("tool_missing", tool=" ".join(_tool_of(run)))
     elif run["outcome"] in NOT_FINISHED:
-        verdict, why = UNVERIFIED, f"{words}: {run['outcome']}"
+        found = unchecked("not_finished", command=words, outcome=run["outcome"])
     elif kind == "test" and _ran_nothing(run, counts):
-        verdict, why = UNVERIFIED, f"{words} found no test"
+        found = unchecked("no_tests", command=words)
     elif not run["ok"] and is_environment_failure(tail):
-        verdict, why = UNVERIFIED, f"{words} lacks something of this machine"
+        found = unchecked("environment", command=words)
     elif not run["ok"]:
-        verdict, why = CONTRADICTED, f"{words}: exit {run['exit_code']}"
-    return {
-        "verdict": verdict, "why": why, "is_tool_missing": is_missing,
+        found = {"verdict": CONTRADICTED, "why": f"{words}: exit {run['exit_code']}"}
+    return found | {
+        "is_tool_missing": is_missing,
         "counts": [counts.passed, counts.failed] if counts is not None else None,
         "argv": run["argv"], "exit_code": run["exit_code"], "output_tail": tail,
         "duration_ms": run["duration_ms"],
@@ -190,6 +192,12 @@ def _judge_run(kind: str, run: Record) -> Record:
 def _lacks_module(run: Record) -> bool:
     is_module = list(run["argv"][1:2]) == ["-m"]
     return is_module and f"No module named {run['argv'][2]}" in run["output_tail"]
+
+
+def _tool_of(run: Record) -> list[str]:
+    """The words that name what is missing: a program, or a module of Python."""
+    is_module = list(run["argv"][1:2]) == ["-m"]
+    return list(run["argv"][:3] if is_module else run["argv"][:1])
 
 
 def _ran_nothing(run: Record, counts: TestCounts | None) -> bool:
@@ -206,10 +214,12 @@ def _compare(claim: SpokenClaim, worst: Record, runs: Sequence[Record]) -> Recor
     if any(one is None for one in known):
         if worst["verdict"] == CONTRADICTED and claim.failed is None:
             return worst
-        return worst | {"verdict": UNVERIFIED, "why": "our run does not tell how many tests it ran"}
+        return worst | unchecked("no_counts")
     passed, failed = sum(one[0] for one in known), sum(one[1] for one in known)
     expected = claim.failed or 0
+    counted: Record = {"counts": [passed, failed]}
     if (passed, failed) == (claim.passed, expected):
-        return worst | {"verdict": PROVEN, "why": f"{passed} passed, {failed} failed, as claimed"}
+        why = f"{passed} passed, {failed} failed, as claimed"
+        return worst | counted | {"verdict": PROVEN, "why": why}
     why = f"claimed {claim.passed} passed, {expected} failed; ran {passed} passed, {failed} failed"
-    return worst | {"verdict": CONTRADICTED, "why": why}
+    return worst | counted | {"verdict": CONTRADICTED, "why": why, "is_count_wrong": True}

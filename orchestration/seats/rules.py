@@ -21,6 +21,7 @@ from orchestration.seats.authority import refusal_of
 from orchestration.seats.base import MAX_ARTIFACT_BYTES, Document, SeatJob, SeatLink
 from orchestration.seats.claim_checks import check_claims
 from orchestration.seats.commands import run_all
+from orchestration.seats.earlier_runs import runs_with_fewer_tests
 from orchestration.seats.independent import check_spoken, spoken_claims_of
 from orchestration.states import Seat
 
@@ -112,6 +113,8 @@ def gather_evidence(job: SeatJob, link: SeatLink) -> Document:
             evidence["verifies"] = run_all(task, task.verify, link, keep_going=True)
         evidence["claims"] = check_claims(task, link)
         evidence["spoken"] = check_spoken(task, spoken_claims_of(task, _newest(task)), link)
+        ours = [*evidence["verifies"], *evidence["spoken"]]
+        evidence["fewer"] = runs_with_fewer_tests(task, ours)
     may_differ = is_verification and task.fix_round > 0
     files, missing, changed = _read_files(task, may_differ=may_differ)
     return evidence | {"files": files, "missing": missing, "changed": changed}

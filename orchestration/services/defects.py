@@ -18,6 +18,7 @@ from orchestration.rules.dag import canonical_digest
 from orchestration.rules.severity import Approver, gate
 from orchestration.services.artifacts import impact_of
 from orchestration.services.assignments import queue_assignment
+from orchestration.services.claim_findings import keys_of
 from orchestration.services.inbox import open_decision
 from orchestration.services.loop import fail_leaf
 from orchestration.services.moves import move_defect
@@ -143,12 +144,17 @@ def settle_fixed(
     A fix whose command could not be run again (`refusal` says why) is not verified: it meets its
     gate again. Return the source keys of findings that belong to a defect that already stands.
     """
-    failing = {str(one.get("source_key")): one for one in found}
+    failing = {
+        key: one
+        for one in found
+        for key in keys_of(str(one.get("source_key")), one.get("evidence") or {})
+    }
     standing: set[str] = set()
     for defect in task.defects.filter(status=DefectStatus.FIXED.value).order_by("pk"):
         defect.task = task
         _use_up(work, task, defect)
-        again = failing.get(defect.source_key)
+        known = keys_of(defect.source_key, defect.evidence)
+        again = next((failing[key] for key in known if key in failing), None)
         if again is None and refusal and defect.source_key.startswith(_FROM_COMMAND):
             unknown = {"outcome": "not_possible", "exit_code": None, "grade": "none"}
             again = {"evidence": {**defect.evidence, **unknown, "output_tail": refusal}}
@@ -165,7 +171,7 @@ def settle_fixed(
         if again is None:
             move_defect(work, defect, DefectStatus.VERIFIED)
             continue
-        standing.add(defect.source_key)
+        standing.update((defect.source_key, str(again.get("source_key", ""))))
         _reopen(work, task, defect, again["evidence"], why=refusal or "the fix did not verify")
     return frozenset(standing)
 

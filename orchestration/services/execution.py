@@ -72,6 +72,8 @@ def record_executor(
     Locks: expects parent, task and assignment locked.
     """
     task = assignment.task
+    # An agent may have handed in outputs before its result: they are judged and locked with it.
+    may_have_more = agent is not None and assignment.has_progress
     if hand_in.status != "failed" or may_start(task, assignment):
         # Who gives up before its intent was confirmed never began.
         start_work(work, task, assignment)
@@ -100,6 +102,8 @@ def record_executor(
         return _fail(work, task, hand_in)
     if not outputs or hand_in.comment is None:
         require_handed_in(assignment)
+    if outputs and may_have_more:
+        outputs = newest_outputs(task)
     return _review(work, assignment, parent, outputs or newest_outputs(task))
 
 

@@ -11,12 +11,10 @@ from typing import Any
 
 from orchestration.contracts.results import CrossFinding
 from orchestration.models import Task
-from orchestration.rules.contradictions import Contradiction, claim_key
+from orchestration.rules.contradictions import Contradiction
+from orchestration.services.claim_findings import claim_findings
 from orchestration.services.verification import Evidence
-from orchestration.states import DefectStatus, Severity
-
-SPOKEN = "claim:"
-"""How the source key of a claim begins."""
+from orchestration.states import Severity
 
 
 def found_defects(
@@ -36,83 +34,7 @@ def found_defects(
     for run in evidence.verifies:
         if not run["ok"]:
             found.append(_from_command(task, run, "verify", Severity.HIGH.value, None))
-    for one in evidence.claims:
-        if not one.get("refusal") and not one["ok"]:
-            found.append(_from_claim(one))
-    found += [_from_record(one) for one in said]
-    return found + _spoken_defects(task, evidence)
-
-
-def _spoken_defects(task: Task, evidence: Evidence) -> list[dict[str, Any]]:
-    """What was said and is not so; a fixed claim that cannot be checked again stays open."""
-    standing: set[str] = set()
-    if task.fix_round and evidence.spoken:
-        fixed = task.defects.filter(status=DefectStatus.FIXED.value, source_key__startswith=SPOKEN)
-        standing = set(fixed.values_list("source_key", flat=True))
-    return [
-        _from_spoken(task, one)
-        for one in evidence.spoken
-        if one["verdict"] == "contradicted"
-        or (one["verdict"] == "unverified" and one["key"] in standing)
-    ]
-
-
-def _from_spoken(task: Task, checked: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "severity": Severity.HIGH.value,
-        "category": "defect",
-        "title": f"{task.title}: claimed, but not so: {checked['claim']}"[:300],
-        "description": checked["why"],
-        "evidence": {
-            "claim": checked["claim"],
-            "command": " ".join(checked["argv"]),
-            "exit_code": checked["exit_code"],
-            "outcome": checked["verdict"],
-            "output_tail": checked["output_tail"] or checked["why"],
-            "grade": "rerun",
-        },
-        "proposed_fix": None,
-        "source_key": checked["key"],
-    }
-
-
-def _from_claim(one: Mapping[str, Any]) -> dict[str, Any]:
-    """A claim whose own command fails: it is contradicted, whatever it is called."""
-    claim = str(one.get("claim", ""))
-    return {
-        "severity": Severity.HIGH.value,
-        "category": "defect",
-        "title": f"Contradicted by its own check: {claim}"[:300],
-        "description": claim,
-        "evidence": {
-            "command": " ".join(one["argv"]),
-            "exit_code": one["exit_code"],
-            "outcome": one["outcome"],
-            "output_tail": one["output_tail"],
-            "grade": "rerun",
-            "at": one.get("at", ""),
-        },
-        "source_key": claim_key(claim),
-    }
-
-
-def _from_record(one: Contradiction) -> dict[str, Any]:
-    """A claim that the tool-call record contradicts."""
-    return {
-        "severity": Severity.HIGH.value,
-        "category": "defect",
-        "title": f"Contradicted by its record: {one.text}"[:300],
-        "description": one.why,
-        "evidence": {
-            "command": one.call.command,
-            "exit_code": one.call.exit_code,
-            "outcome": one.call.outcome,
-            "output_tail": one.call.output_tail,
-            "grade": one.call.grade,
-            "tool_call": one.call.id,
-        },
-        "source_key": one.key,
-    }
+    return found + claim_findings(task, evidence, said)
 
 
 def cross_finding(one: CrossFinding, *, raised_by: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from orchestration.models import Comment, Output, Task
 from orchestration.rules.contradictions import Contradiction, contradictions
+from orchestration.rules.spoken_marks import fewer_marks, marks_of_spoken, planned_marks
 from orchestration.rules.tool_record import (
     INDEPENDENT_FAILED,
     INDEPENDENT_OK,
@@ -22,7 +23,6 @@ from orchestration.rules.tool_record import (
     agent_marks,
     mark,
     run_mark,
-    run_marks,
     unverified_mark,
 )
 from orchestration.rules.trust import proof_of
@@ -52,7 +52,8 @@ def contradicted(
     )
     texts += handoffs.order_by("-pk").values_list("body", flat=True)[:1]
     said = [text for text in dict.fromkeys(texts) if text.strip()]
-    return list({one.key: one for one in contradictions(said, calls)}.values())
+    found = contradictions(said, calls)
+    return list({(one.key, one.kind): one for one in found}.values())
 
 
 def mark_outputs(
@@ -66,26 +67,42 @@ def mark_outputs(
 
     Locks: expects the task locked.
     """
-    if task.assignee_id is None and not (task.fix_round or evidence.verifies or evidence.claims):
+    ran = evidence.verifies or evidence.claims or evidence.spoken
+    if task.assignee_id is None and not (task.fix_round or ran):
         return
     present = [one for one in calls if one.attempt == task.attempt]
     earned = agent_marks(present)
-    shared = _check_marks(evidence)
+    shared = [*planned_marks(evidence.verifies, evidence.spoken), *fewer_marks(evidence.fewer)]
+    said = {output.pk: f"{output.summary}\n{output.content}" for output in outputs}
     for output in outputs:
         rerun = {
             int(one["assertion"]): one
             for one in evidence.claims
             if str(one.get("output")) == str(output.pk)
         }
-        own = _file_marks(output, evidence) + [_claim_mark(one) for one in rerun.values()
-                                               if not one.get("refusal")]  # fmt: skip
-        marks = [*own, *shared, *earned]
-        output.marks = marks or [unverified_mark()]
+        own = _file_marks(output, evidence)
+        own += _spoken_marks(output, evidence, said)
+        own += [_claim_mark(one) for one in rerun.values() if not one.get("refusal")]
+        output.marks = [*own, *shared, *earned] or [unverified_mark()]
         output.assertions = [
             {**claim, "proof": proof_of(claim, present, _ran(rerun.get(at)))}
             for at, claim in enumerate(output.assertions)
         ]
         work.touch(output, "marks", "assertions")
+
+
+def _spoken_marks(
+    output: Output, evidence: Evidence, said: Mapping[int, str]
+) -> list[dict[str, Any]]:
+    """What we found of the claims in an output's words; its own file is marked already."""
+    others = "\n".join(words for pk, words in said.items() if pk != output.pk)
+    found = marks_of_spoken(evidence.spoken, path=output.path, words=said[output.pk], others=others)
+    is_seen = output.path in evidence.files
+    return [
+        one
+        for one in found
+        if not (is_seen and one["code"] == "file_exists" and one["params"]["path"] == output.path)
+    ]
 
 
 def _ran(record: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
@@ -97,10 +114,6 @@ def _file_marks(output: Output, evidence: Evidence) -> list[dict[str, Any]]:
     if not output.path or output.path not in evidence.files:
         return []
     return [mark(INDEPENDENT_OK, "file_exists", grade=OBSERVED, path=output.path)]
-
-
-def _check_marks(evidence: Evidence) -> list[dict[str, Any]]:
-    return run_marks(evidence.verifies)
 
 
 def _claim_mark(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from orchestration.seats.independent import spoken_claims_of
 from orchestration.seats.registry import EXTERNAL
 from orchestration.services.artifacts import lock_artifacts
 from orchestration.services.assignments import queue_assignment
+from orchestration.services.claim_findings import unsettled
 from orchestration.services.completion import complete_task
 from orchestration.services.defects import open_defect, settle_fixed, take_next_step
 from orchestration.services.findings import found_defects
@@ -88,7 +89,7 @@ def judge(
     What the rules found stops the way out: QA opens it as defects first.
     """
     calls = calls_of(task)
-    said = contradicted(task, outputs, calls)
+    said = unsettled(task, contradicted(task, outputs, calls), evidence)
     layers = step_layers(task, outputs, evidence, said)
     record_layers(work, task, layers, outputs[-1] if outputs else None)
     mark_outputs(work, task, outputs, evidence, calls)

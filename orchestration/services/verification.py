@@ -7,6 +7,7 @@ Source: DESIGN section 8 ("Layers", "Evidence grades").
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -41,7 +42,8 @@ class Evidence:
     Shape: `runs` and `verifies` are command records `{index, argv, ok, exit_code, outcome,
     output_tail, duration_ms}`; `claims` the same for claims' own commands, each with `output` and
     `assertion` (ids), a `refusal` where it was not run; `spoken` what we found of each claim in the
-    agent's words, as `seats.independent` shapes it; `files` the bytes of outputs that are paths;
+    agent's words, as `seats.independent` shapes it; `fewer` runs with fewer tests than an earlier
+    one, as `seats.earlier_runs` shapes them; `files` the bytes of outputs that are paths;
     `missing` expected artifacts that are absent or empty; `changed` paths whose content differs
     from the hand-in; `refusal` why commands may not run here.
     """
@@ -50,6 +52,7 @@ class Evidence:
     verifies: tuple[Mapping[str, Any], ...] = ()
     claims: tuple[Mapping[str, Any], ...] = ()
     spoken: tuple[Mapping[str, Any], ...] = ()
+    fewer: tuple[Mapping[str, Any], ...] = ()
     files: Mapping[str, bytes] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
@@ -74,11 +77,11 @@ def step_layers(
     if said:
         findings = tuple(f"{one.text[:200]}: {one.why}" for one in said)
         layers.append(Layer("L2", LayerOutcome.FAILED, CLAIMS, findings, OBSERVED))
-        return layers
+        # What we ran ourselves did run: it stays on record, also beside a record that says no.
+        return layers + spoken_layers(evidence) + fewer_layers(evidence)
     if task.verify or evidence.claims or task.complexity in (Complexity.MEDIUM, Complexity.HIGH):
         layers += _anchor_layers(task, evidence)
-    layers += spoken_layers(evidence)
-    return layers
+    return layers + spoken_layers(evidence) + fewer_layers(evidence)
 
 
 def _format_layer(task: Task, outputs: Sequence[Output], evidence: Evidence) -> Layer:
@@ -150,6 +153,20 @@ def spoken_layers(evidence: Evidence) -> list[Layer]:
         )
         for one in evidence.spoken
     ]
+
+
+def fewer_layers(evidence: Evidence) -> list[Layer]:
+    """One L3 row a run of ours that had fewer tests than an earlier one."""
+    return [
+        Layer("L3", LayerOutcome.FAILED, name=f"fewer tests: {shlex.join(one['argv'])}",
+              findings=(fewer_words(one),), grade=RERUN)
+        for one in evidence.fewer
+    ]  # fmt: skip
+
+
+def fewer_words(run: Mapping[str, Any]) -> str:
+    """Say how many tests ran, and how many did before."""
+    return f"{run['total']} tests ran, {run['earlier']} in an earlier run of the same command"
 
 
 def report_layers(task: Task) -> list[Layer]:

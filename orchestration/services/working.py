@@ -151,6 +151,7 @@ def _evidence(document: Mapping[str, Any]) -> Evidence:
         verifies=tuple(document["verifies"]),
         claims=tuple(document.get("claims", ())),
         spoken=tuple(document.get("spoken", ())),
+        fewer=tuple(document.get("fewer", ())),
         files=document["files"],
         missing=tuple(document["missing"]),
         changed=tuple(document["changed"]),

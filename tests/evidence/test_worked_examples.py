@@ -90,7 +90,7 @@ def test_independent_mark_stands_beside_the_agents_own(project: Project, bob: Ca
     task = fresh(task)
     assert task.status == "done"
     assert shown(bob, task) == [
-        f"[独立验证 ✓] 文件存在: hello.py、通过: {BUILD}",
+        f"[独立验证 ✓] 文件存在: hello.py、编译通过、通过: {BUILD}",
         "[agent 已验证] 编译通过(exit 0)、运行成功(exit 0)",
     ]
     with translation.override("en"):
