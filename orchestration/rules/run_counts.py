@@ -7,6 +7,7 @@ Mocha, Bun and cargo.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 _NUMBER = r"(\d{1,7})"
@@ -37,6 +38,20 @@ _PAIRS = (
     ),
 )
 _GO = re.compile(r"^--- (PASS|FAIL): ", re.MULTILINE)
+_NOTHING = re.compile(
+    r"\bno tests ran\b|\[no test files\]|\b0 test files matching\b|\bNo tests? (?:files )?found\b",
+    re.IGNORECASE,
+)
+CUT_BYTES = 8_180
+"""A tail this long is the end of a longer output: what each test says is not all there."""
+ALWAYS_COUNT = (
+    ("go", "test", "-v"),
+    ("python3", "-m", "pytest"),
+    ("python3", "-m", "unittest"),
+    ("node", "--test"),
+    ("bun", "test"),
+)
+"""Commands that tell their counts whenever they ran a test."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +78,24 @@ def read_counts(output: str) -> TestCounts | None:
         failed = bad.findall(output)
         if passed or failed:
             return TestCounts(sum(map(int, passed)), sum(map(int, failed)))
-    told = _GO.findall(output)
+    told = [] if is_cut(output) else _GO.findall(output)
     return TestCounts(told.count("PASS"), told.count("FAIL")) if told else None
+
+
+def is_cut(output: str) -> bool:
+    """Whether an output is only the end of what was printed."""
+    return len(output.encode()) >= CUT_BYTES
+
+
+def ran_nothing(argv: Sequence[str], output: str, exit_code: int | None) -> bool:
+    """Whether a run had no test at all: then it proves nothing, however it ended."""
+    counts = read_counts(output)
+    if counts is not None:
+        return counts.passed + counts.failed == 0
+    if exit_code == 5 or _NOTHING.search(output) is not None:
+        return True
+    is_counting = any(tuple(argv[: len(one)]) == one for one in ALWAYS_COUNT)
+    return is_counting and exit_code == 0 and not is_cut(output)
 
 
 def _in(line: str, word: str) -> int:

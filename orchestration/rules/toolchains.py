@@ -39,7 +39,7 @@ _ENVIRONMENT = re.compile(
     r"|dial tcp|Temporary failure in name resolution|Could not resolve|getaddrinfo|EAI_AGAIN"
     r"|ENOTFOUND|Network is unreachable|cannot find package|no required module provides"
     r"|missing go\.sum entry|module lookup disabled|EROFS|Read-only file system"
-    r"|Operation not permitted|not found\s*$",
+    r"|Operation not permitted|not found\s*$|^make(?:\[\d+\])?: \S+: No such file or directory$",
     re.MULTILINE,
 )
 
@@ -105,13 +105,15 @@ def _node(names: Collection[str], read: ReadText) -> Toolchain | None:
         scripts = {}
     if not isinstance(scripts, dict):
         scripts = {}
-    runner = "bun" if {"bun.lock", "bun.lockb"} & set(names) else "npm"
-    build = ((runner, "run", "build"),) if "build" in scripts else ()
+    # A script is the same whoever starts it: the other runner stands in where one is missing.
+    uses_bun = bool({"bun.lock", "bun.lockb"} & set(names))
+    runners = ("bun", "npm") if uses_bun else ("npm", "bun")
+    build = tuple((one, "run", "build") for one in runners) if "build" in scripts else ()
     has_tests = "test" in scripts and _NO_TESTS_YET not in str(scripts["test"])
     if has_tests:
-        return Toolchain("node", build, ((runner, "run", "test"),))
-    alone = ("bun", "test") if runner == "bun" else ("node", "--test")
-    return Toolchain("node", build, (alone,))
+        return Toolchain("node", build, tuple((one, "run", "test") for one in runners))
+    alone = (("bun", "test"), ("node", "--test"))
+    return Toolchain("node", build, alone if uses_bun else alone[1:])
 
 
 def _python(names: Collection[str]) -> Toolchain | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from orchestration.contracts.plan import VerificationCommand
 from orchestration.errors import CountersignError
 from orchestration.models import Comment, Output, Task
-from orchestration.rules.run_counts import TestCounts, read_counts
+from orchestration.rules.run_counts import ran_nothing, read_counts
 from orchestration.rules.spoken_claims import SpokenClaim, find_spoken_claims
 from orchestration.rules.spoken_marks import CONTRADICTED, PROVEN, UNVERIFIED, unchecked
 from orchestration.rules.toolchains import (
@@ -175,7 +175,7 @@ def _judge_run(kind: str, run: Record) -> Record:
         found = unchecked("tool_missing", tool=" ".join(_tool_of(run)))
     elif run["outcome"] in NOT_FINISHED:
         found = unchecked("not_finished", command=words, outcome=run["outcome"])
-    elif kind == "test" and _ran_nothing(run, counts):
+    elif kind == "test" and ran_nothing(run["argv"], tail, run["exit_code"]):
         found = unchecked("no_tests", command=words)
     elif not run["ok"] and is_environment_failure(tail):
         found = unchecked("environment", command=words)
@@ -198,12 +198,6 @@ def _tool_of(run: Record) -> list[str]:
     """The words that name what is missing: a program, or a module of Python."""
     is_module = list(run["argv"][1:2]) == ["-m"]
     return list(run["argv"][:3] if is_module else run["argv"][:1])
-
-
-def _ran_nothing(run: Record, counts: TestCounts | None) -> bool:
-    if counts is not None:
-        return counts.passed + counts.failed == 0
-    return run["exit_code"] == 5 or "no tests ran" in run["output_tail"]
 
 
 def _compare(claim: SpokenClaim, worst: Record, runs: Sequence[Record]) -> Record:

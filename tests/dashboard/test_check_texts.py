@@ -76,7 +76,10 @@ def test_findings_in_chinese(written: str, chinese: str) -> None:
 
 
 def test_figures_over_their_limits_in_both_languages() -> None:
-    over = {"turns": {"used": 31, "limit": 30}, "cost_usd": {"used": 5.5, "limit": 5}}
+    over: dict[str, dict[str, float]] = {
+        "turns": {"used": 31, "limit": 30},
+        "cost_usd": {"used": 5.5, "limit": 5},
+    }
     with translation.override("en"):
         assert over_budget_words(over) == "turns 31 of 30, cost 5.5 of 5 USD"
     with translation.override("zh-hans"):
@@ -87,7 +90,8 @@ def card_of(kind: str, project: Project) -> str:
     """The page of the one open item of a kind, in Chinese."""
     client = session_client()
     client.cookies["django_language"] = "zh-hans"
-    return client.get(f"/inbox/{open_decision_of(project, kind).pk}/").content.decode()
+    page: bytes = client.get(f"/inbox/{open_decision_of(project, kind).pk}/").content
+    return page.decode()
 
 
 @pytest.mark.django_db

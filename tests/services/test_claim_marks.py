@@ -11,12 +11,12 @@ from django.utils import translation
 
 from orchestration.contracts.results import OutputInput, ToolCallInput
 from orchestration.mark_words import CODES, mark_lines
-from orchestration.models import Agent, Output, Project, Task, Verification
+from orchestration.models import Agent, Output, Project, Task, ToolCall, Verification
 from orchestration.rules.tool_record import ENGLISH
 from orchestration.services.assignments import lease
 from orchestration.services.cancelling import cancel_tree
 from orchestration.services.claim_findings import keys_of
-from orchestration.services.lookups import lock_for_result, lock_task
+from orchestration.services.lookups import lineage_root, lock_for_result, lock_task
 from orchestration.services.outputs import add_output, read_output
 from orchestration.services.results import record_agent_result
 from orchestration.services.tool_calls import store_calls
@@ -125,7 +125,8 @@ def fix(project: Project, task: Task, words: str) -> Task:
 
 def lines(task: Task, language: str = "en") -> list[str]:
     with translation.override(language):
-        return mark_lines(task.outputs.order_by("pk").last().marks)
+        newest = task.outputs.latest("pk")
+        return mark_lines(newest.marks)
 
 
 # --- Marks ----------------------------------------------------------------------------------------
@@ -230,7 +231,7 @@ def test_claim_that_record_and_check_contradict_is_one_defect_with_both(project:
     assert (defect.severity, defect.evidence["grade"]) == ("high", "rerun")
     [beside] = defect.evidence["beside"]
     assert (beside["grade"], beside["exit_code"]) == ("observed", 1)
-    assert beside["tool_call"] == str(task.assignments.first().tool_calls.get().pk)
+    assert beside["tool_call"] == str(ToolCall.objects.get(assignment__task=task).pk)
     assert len(keys_of(defect.source_key, defect.evidence)) > 1
     page = session_client().get(f"/inbox/{open_decision_of(project).pk}/").content.decode()
     assert "from the record of its agent’s tool calls" in page
@@ -319,7 +320,7 @@ def test_run_of_refused_work_is_no_earlier_run(project: Project) -> None:
     refused = hand_in(project, "all tests pass")
     assert refused.status == TaskStatus.REVIEW
     with unit_of_work(SYSTEM) as work:
-        cancel_tree(work, lock_task(refused.root_id), why="not wanted")
+        cancel_tree(work, lock_task(lineage_root(refused).pk), why="not wanted")
     write_tests(project, 2)
     assert hand_in(project, "all tests pass").status == TaskStatus.DONE
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from orchestration.rules.run_counts import TestCounts, read_counts
+from orchestration.rules.run_counts import TestCounts, ran_nothing, read_counts
 from orchestration.rules.spoken_claims import find_spoken_claims
 
 Said = list[tuple[str, str, int | None, int | None]]
@@ -110,3 +110,28 @@ def test_counts_of_each_tool_are_read(output: str, counts: tuple[int, int]) -> N
 
 def test_no_summary_is_no_count() -> None:
     assert read_counts("everything is fine, 12 of 12") is None
+
+
+def test_counts_of_single_tests_are_none_where_the_output_is_cut() -> None:
+    whole = "--- PASS: TestA (0.00s)\n" * 20
+    assert read_counts(whole) == TestCounts(20, 0)
+    assert read_counts((whole * 40)[-8192:]) is None
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "code", "is_nothing"),
+    [
+        ("go test -v ./...", "?   \tapp\t[no test files]\n", 0, True),
+        ("go test -v ./...", "ok  \tapp\t0.1s\n", 0, True),
+        ("go test -v ./...", "--- PASS: TestA (0.00s)\n", 0, False),
+        ("bun test", "error: 0 test files matching **.test.js", 1, True),
+        ("node --test", "# pass 0\n# fail 0\n", 0, True),
+        ("python3 -m pytest -q", "no tests ran in 0.01s\n", 5, True),
+        ("make test", "", 0, False),
+        ("go test -v ./...", "panic: no\n", 2, False),
+    ],
+)
+def test_run_without_a_test_is_told_from_one_that_passed(
+    command: str, output: str, code: int, *, is_nothing: bool
+) -> None:
+    assert ran_nothing(command.split(), output, code) == is_nothing
