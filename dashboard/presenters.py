@@ -44,6 +44,7 @@ from dashboard.vocabulary import (
     Label,
     Role,
 )
+from orchestration.mark_words import mark_kind
 from orchestration.rules.trust import trust_band
 from orchestration.states import (
     SKIPPED_REASON,
@@ -121,10 +122,9 @@ def layer_view(level: str, outcome: str, note: str = "") -> LayerView:
     return LayerView(str(LAYER_WORDS[level]), icon, f"state--{role}", note or str(words))
 
 
-def mark_view(kind: str, text: str = "") -> MarkView:
+def mark_view(kind: str, text: str = "", *, by: str = "") -> MarkView:
     """One mark in the reader's language, brackets kept. Errors: KeyError for an unknown kind."""
-    label = MARK_LABELS[kind]
-    return MarkView(f"[{label.word}]", label.role, text)
+    return MarkView(mark_kind(kind, by), MARK_LABELS[kind].role, text)
 
 
 def trust_view(declared: float | None, proven: float | None) -> Trust:

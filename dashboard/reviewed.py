@@ -19,6 +19,7 @@ from dashboard.shapes import DockField, MarkView, OutputView, Trust
 from dashboard.vocabulary import MARK_LABELS
 from orchestration.mark_words import mark_text
 from orchestration.models import Decision
+from orchestration.rules.tool_record import BY
 from orchestration.states import DecisionKind
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class Reviewed:
 def marks_of(stored: Sequence[Mapping[str, Any]]) -> list[MarkView]:
     """Show stored marks in the reader's language."""
     return [
-        mark_view(str(one["kind"]), mark_text(one))
+        mark_view(str(one["kind"]), mark_text(one), by=str(one.get(BY) or ""))
         for one in stored
         if one.get("kind") in MARK_LABELS
     ]

@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy as _
 
 from orchestration.rules.tool_record import (
     AGENT_VERIFIED,
+    BY,
     INDEPENDENT_FAILED,
     INDEPENDENT_OK,
     NOT_VERIFIED,
@@ -79,21 +80,25 @@ def mark_text(mark: Mapping[str, Any]) -> str:
         return str(mark.get("text", ""))
 
 
-def mark_kind(kind: str) -> str:
-    """The kind of a mark in brackets."""
-    return f"[{KINDS.get(kind, kind)}]"
+def mark_kind(kind: str, by: str = "") -> str:
+    """The kind of a mark in brackets, with whose it is where another agent earned it."""
+    word = KINDS.get(kind, kind)
+    if not by:
+        return f"[{word}]"
+    return "[" + gettext("%(word)s: %(name)s") % {"word": word, "name": by} + "]"
 
 
 def mark_document(mark: Mapping[str, Any]) -> dict[str, Any]:
     """A stored mark with its words beside it: `label` in brackets, `text` in this language."""
-    label = mark_kind(str(mark.get("kind", "")))
+    label = mark_kind(str(mark.get("kind", "")), str(mark.get(BY) or ""))
     return {**mark, "label": label, "text": mark_text(mark)}
 
 
 def mark_lines(marks: Sequence[Mapping[str, Any]]) -> list[str]:
     """Write marks as the lines that stand below a reply: one a kind, what it stands on listed."""
-    by_kind: dict[str, list[str]] = {}
+    by_kind: dict[tuple[str, str], list[str]] = {}
     for one in marks:
-        by_kind.setdefault(str(one.get("kind", "")), []).append(mark_text(one))
+        key = (str(one.get("kind", "")), str(one.get(BY) or ""))
+        by_kind.setdefault(key, []).append(mark_text(one))
     between = gettext(", ")
-    return [f"{mark_kind(kind)} {between.join(texts)}" for kind, texts in by_kind.items()]
+    return [f"{mark_kind(*key)} {between.join(texts)}" for key, texts in by_kind.items()]

@@ -31,12 +31,12 @@ from orchestration.api.shapes.tasks import ProgressShape, TaskShape
 from orchestration.api.shapes.work import ClaimedShape, CommentShape, LeaseShape, OutputShape
 from orchestration.api.tasks import fresh_task, task_document
 from orchestration.contracts.results import (
-    CommentInput,
     DeviationInput,
     OutputFileInput,
     OutputInput,
+    TaskCommentInput,
 )
-from orchestration.errors import Fault, Invalid, TooLarge
+from orchestration.errors import Fault, Forbidden, Invalid, TooLarge
 from orchestration.models import Task
 from orchestration.scopes import Scope
 from orchestration.selectors.tasks import facts_of
@@ -44,6 +44,7 @@ from orchestration.services.deviations import record_deviation
 from orchestration.services.orphans import require_ever_held
 from orchestration.services.outputs import MAX_OUTPUT_BYTES, read_output
 from orchestration.services.progress import Progress, report_progress
+from orchestration.services.second_marks import review_delegated
 from orchestration.services.spawning import NewChild, spawn_task
 from orchestration.services.tasks import (
     StatusChange,
@@ -217,17 +218,33 @@ def read_form(data: Any) -> tuple[dict[str, Any], UploadedFile[Any]]:
 class CommentsView(ApiView):
     """Comment on a task."""
 
-    @keyed_post("add_comment", "blackboard", body=CommentInput, answer=CommentShape, status=201)
+    @keyed_post(
+        "add_comment", "blackboard", body=TaskCommentInput, answer=CommentShape, status=201,
+        parameters=LEASE,
+    )  # fmt: skip
     def post(self, request: Request, pid: str, task: str) -> Response:
-        """Write a comment: general, handoff, observation or review."""
+        """Write a comment: general, handoff, observation or review.
+
+        Who delegated the task may send its own verification with its review: `tool_calls` are
+        recorded under its lease and become a second set of marks on the outputs, with its name.
+        """
         found = self.task(pid, task)
         require_commenter(self.caller)
-        comment = add_task_comment(
-            task_id=found.pk,
-            document=self.body(CommentInput),
-            agent=self.caller.agent,
-            actor=self.actor,
-        )
+        document, agent = self.body(TaskCommentInput), self.caller.agent
+        if document.tool_calls and agent is not None:
+            comment = review_delegated(
+                task_id=found.pk,
+                document=document,
+                agent=agent,
+                actor=self.actor,
+                lease_token=str(request.headers.get("X-Lease-Token", "")),
+            )
+        elif document.tool_calls:
+            raise Forbidden("People's reviews come without tool calls.", code="not_the_delegator")
+        else:
+            comment = add_task_comment(
+                task_id=found.pk, document=document, agent=agent, actor=self.actor
+            )
         return Response(CommentShape.of(comment).document(), status=201)
 
 

@@ -6,6 +6,7 @@ Source: DESIGN sections 12 and 14.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from django.db.models import QuerySet
@@ -25,16 +26,23 @@ from orchestration.access import (
 from orchestration.api.base import ApiView
 from orchestration.api.idempotency import idempotent
 from orchestration.api.long_poll import MAX_BODY_BYTES, WAIT_HEADER
+from orchestration.api.operations import keyed_post
 from orchestration.api.pagination import PAGE_PARAMETERS, paged
 from orchestration.api.permissions import require_commenter, require_writable
 from orchestration.api.schema import KEYED, LEASE, problems
-from orchestration.api.shapes.mail import MailPage, MailShape, SentShape
+from orchestration.api.shapes.mail import (
+    MailPage,
+    MailReadShape,
+    MailShape,
+    SentShape,
+)
 from orchestration.api.throttles import WAIT_ROUND
-from orchestration.contracts.mail import MailInput
+from orchestration.contracts.mail import MailInput, MailReadInput
 from orchestration.contracts.mail_types import MailType
 from orchestration.errors import Fault, Invalid, NotFound
 from orchestration.models import Mail, MailRecipient, Project, Task
-from orchestration.selectors.mail import first_reply, read_mail, unanswered, with_parts
+from orchestration.selectors.mail import first_reply, read_mail, unanswered, unread_of, with_parts
+from orchestration.services.mailbox import mark_mail_read
 from orchestration.services.mesh import send_mail
 from orchestration.services.posts import Post
 
@@ -47,6 +55,7 @@ MAIL_FILTERS = [
     OpenApiParameter("conversation", str),
     OpenApiParameter("in_reply_to", str, description="The message_id that it answers."),
     OpenApiParameter("unanswered", bool, description="Only what waits for an answer."),
+    OpenApiParameter("unread", bool, description="Only what you received and did not mark read."),
     *PAGE_PARAMETERS,
 ]
 
@@ -63,7 +72,10 @@ class MailView(ApiView):
     def get(self, request: Request) -> Response:
         """List mail, oldest first: an agent its own, people all of it. Keep `next` to go on."""
         rows = _in_box(self, visible_mail(self.caller.viewer))
-        return Response(paged(request, with_parts(_narrowed(self, rows)), _shape))
+        reader = self.caller.name
+        return Response(
+            paged(request, with_parts(_narrowed(self, rows)), partial(_shape, reader=reader))
+        )
 
     @extend_schema(
         operation_id="send_mail",
@@ -91,7 +103,9 @@ class MailView(ApiView):
         mail = read_mail(sent.mail.pk)
         reply = first_reply(mail)
         is_first = bool(self._round) or not sent.is_repeat
-        shape = SentShape.of_sent(mail, is_repeat=not is_first, reply=reply)
+        shape = SentShape.of_sent(
+            mail, is_repeat=not is_first, reply=reply, reader=self.caller.name
+        )
         headers = {}
         if document.wait and mail.expects_reply and reply is None and self._may_wait:
             headers[WAIT_HEADER] = f"{document.wait:g}"
@@ -171,8 +185,53 @@ def _unknown(path: str, message: str) -> Invalid:
     return Invalid(f"{path} {message}.", errors=[Fault(path=path, message=message)])
 
 
-def _shape(rows: Sequence[Mail]) -> list[dict[str, Any]]:
-    return [MailShape.of_mail(row).document() for row in rows]
+class MailReadView(ApiView):
+    """What was read of the mailbox."""
+
+    @keyed_post(
+        "mark_mail_read", "mail", body=MailReadInput, answer=MailReadShape,
+        refusals=(400, 401, 409, 413, 415, 422),
+    )  # fmt: skip
+    def post(self, request: Request) -> Response:
+        """Mark mail that you received as read; the same again changes nothing.
+
+        Nothing is marked when one of them is no mail that you received.
+        """
+        reader = self.caller.name
+        found = self._received(reader)
+        marked = mark_mail_read(received=found, actor=self.actor)
+        shape = MailReadShape(marked=marked, unread=_unread(self).count())
+        return Response(shape.document())
+
+    def _received(self, reader: str) -> list[int]:
+        """Find the rows of what is to be marked. Errors: Invalid naming what was not received."""
+        named = self.body(MailReadInput).mail
+        ids = {name: row_id(name) for name in named}
+        rows = MailRecipient.objects.select_related("mail__project").filter(
+            name=reader,
+            mail_id__in=[pk for pk in ids.values() if pk is not None],
+            mail__in=visible_mail(self.caller.viewer).values("pk"),
+        )
+        known = {row.mail_id: row for row in rows}
+        faults = [
+            Fault(path=f"mail.{at}", message="is no mail that you received")
+            for at, name in enumerate(named)
+            if ids[name] not in known
+        ]
+        if faults:
+            raise Invalid("Only received mail is marked read.", errors=faults)
+        for row in known.values():
+            require_writable(row.mail.project)
+        return [row.pk for row in known.values()]
+
+
+def _unread(view: ApiView) -> QuerySet[Mail]:
+    unread = unread_of(view.caller.name).values("mail")
+    return visible_mail(view.caller.viewer).filter(pk__in=unread)
+
+
+def _shape(rows: Sequence[Mail], *, reader: str) -> list[dict[str, Any]]:
+    return [MailShape.of_mail(row, reader).document() for row in rows]
 
 
 def _in_box(view: ApiView, rows: QuerySet[Mail]) -> QuerySet[Mail]:
@@ -202,9 +261,16 @@ def _narrowed(view: ApiView, rows: QuerySet[Mail]) -> QuerySet[Mail]:
         rows = rows.filter(conversation_id=row_id(query["conversation"]) or 0)
     if query.get("in_reply_to"):
         rows = rows.filter(in_reply_to__message_id=query["in_reply_to"])
-    waits = query.get("unanswered")
-    if waits is not None:
-        if waits not in ("true", "false"):
-            raise _unknown("unanswered", "must be true or false")
-        rows = unanswered(rows) if waits == "true" else rows
+    if _flag(view, "unanswered"):
+        rows = unanswered(rows)
+    if _flag(view, "unread"):
+        rows = rows.filter(pk__in=unread_of(view.caller.name).values("mail"))
     return rows
+
+
+def _flag(view: ApiView, name: str) -> bool:
+    """Read a switch of the query. Errors: Invalid."""
+    given = view.request.query_params.get(name)
+    if given not in (None, "true", "false"):
+        raise _unknown(name, "must be true or false")
+    return given == "true"

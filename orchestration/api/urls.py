@@ -112,6 +112,7 @@ urlpatterns: list[URLPattern] = [
     route("hooks/claude-code", hooks.ClaudeCodeView, "api-claude-code"),
     route(f"{ASSIGNMENT}/log", assignments.LogView, "api-log"),
     route("mail/", mail.MailView, "api-mail"),
+    route("mail/read", mail.MailReadView, "api-mail-read"),
     route("decisions/", decisions.DecisionsView, "api-decisions"),
     route("decisions/bulk", decisions.BulkView, "api-decisions-bulk"),
     route(f"{DECISION}/", decisions.DecisionDetailView, "api-decision"),

@@ -200,3 +200,11 @@ class SharedDocumentInput(BaseModel):
     content: Annotated[StrictStr, Field(max_length=1_000_000)]
     change_note: Annotated[StrictStr, Field(max_length=2_000)] = ""
     version: Annotated[int, Field(strict=True, ge=0, le=10**9)] | None = None
+
+
+class MailReadInput(BaseModel):
+    """Which received mail its reader has read: ids, not message_ids."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    mail: Annotated[tuple[RowName, ...], Field(min_length=1, max_length=200)]

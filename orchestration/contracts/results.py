@@ -48,7 +48,7 @@ from orchestration.contracts.plan import (
     StepId,
     Texts,
 )
-from orchestration.states import AuditVerdict, Severity
+from orchestration.states import AuditVerdict, CommentType, Severity
 
 __all__ = [
     "AssertionInput",
@@ -66,6 +66,7 @@ __all__ = [
     "OutputInput",
     "QaResult",
     "ScorerResult",
+    "TaskCommentInput",
     "ToolCallInput",
     "Usage",
     "parse_document",
@@ -309,6 +310,19 @@ class ToolCallInput(Document):
     def keep_the_end(cls, output_tail: str) -> str:
         """Keep the last 8,000 characters: it is a tail."""
         return output_tail[-TAIL_CHARACTERS:]
+
+
+class TaskCommentInput(CommentInput):
+    """A comment as it is posted. A review by whoever delegated the task may bring tool calls."""
+
+    tool_calls: Annotated[tuple[ToolCallInput, ...], Field(max_length=100)] = ()
+
+    @model_validator(mode="after")
+    def require_review(self) -> Self:
+        """Require a review where tool calls come along."""
+        if self.tool_calls and self.comment_type is not CommentType.REVIEW:
+            raise fault("tool_calls", "only a 'review' comes with 'tool_calls'")
+        return self
 
 
 class DeviationInput(Document):

@@ -46,7 +46,7 @@ class Conversation(models.Model):
     created_at = models.DateTimeField()
 
     class Meta:
-        """A state that the table knows, and the partial index of what waits for Sir."""
+        """A state that the table knows, and partial indexes of what waits for Sir or for a task."""
 
         ordering = ("pk",)
         constraints = (known_state(ConversationStatus, "conversation_status_known"),)
@@ -55,6 +55,13 @@ class Conversation(models.Model):
                 fields=("id",),
                 condition=models.Q(status=ConversationStatus.AWAITING_SIR.value),
                 name="conversation_sir_idx",
+            ),
+            models.Index(
+                fields=("task",),
+                condition=models.Q(
+                    mode=ConversationMode.DELEGATION.value, status=ConversationStatus.OPEN.value
+                ),
+                name="conversation_delegated_idx",
             ),
         )
 
@@ -108,20 +115,31 @@ class Mail(models.Model):
 
 
 class MailRecipient(models.Model):
-    """One address that a mail is for. Shape: `name` is an actor's name (`agent:bob`)."""
+    """One address that a mail is for.
+
+    Shape: `name` is an actor's name (`agent:bob`); `read_at` is when it marked the mail read.
+    """
 
     mail = models.ForeignKey(Mail, on_delete=models.CASCADE, related_name="recipients")
     name = models.CharField(max_length=140)
     agent = models.ForeignKey(
         Agent, null=True, blank=True, on_delete=models.SET_NULL, related_name="received_mail"
     )
+    read_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
-        """One row an address."""
+        """One row an address, and the partial index of what is unread."""
 
         ordering = ("pk",)
         constraints = (
             models.UniqueConstraint(fields=("mail", "name"), name="mail_recipient_unique"),
+        )
+        indexes = (
+            models.Index(
+                fields=("name", "mail"),
+                condition=models.Q(read_at__isnull=True),
+                name="mail_unread_idx",
+            ),
         )
 
     def __str__(self) -> str:

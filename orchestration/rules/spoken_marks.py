@@ -28,7 +28,7 @@ UNCHECKED: Mapping[str, str] = {
     "no_sandbox": "not possible: no sandbox for code that agents wrote",
     "outside": "%(path)s is outside of the workspace",
     "unreadable": "%(detail)s",
-    "no_way": "nothing here says how to %(kind)s",
+    "no_way": "nothing here says how to %(what)s",
     "tool_missing": "%(tool)s or a part of it is not installed here",
     "not_finished": "%(command)s: %(outcome)s",
     "no_tests": "%(command)s found no test",

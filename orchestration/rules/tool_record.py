@@ -20,6 +20,8 @@ GRADES = (NONE, SELF_REPORTED, OBSERVED, RERUN)
 """Evidence grades, weakest first."""
 INDEPENDENT_OK, INDEPENDENT_FAILED = "independently_verified", "independently_failed"
 AGENT_VERIFIED, NOT_VERIFIED = "agent_verified", "not_verified"
+BY = "by"
+"""Key of a mark that another agent than the work's own earned: its name."""
 SHOWN_COMMAND = 80
 MOST_MARKS = 20
 """Marks of one output; the newest are kept."""

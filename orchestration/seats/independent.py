@@ -119,7 +119,7 @@ class _Checker:
                 if choices:
                     runs.append(self._run_first(claim.kind, choices))
         if not runs:
-            return unchecked("no_way", kind=claim.kind)
+            return unchecked("no_way", what=claim.kind)
         worst = min(runs, key=lambda run: _RANK[run["verdict"]])
         if claim.kind == "test" and worst["verdict"] != UNVERIFIED:
             return _compare(claim, worst, runs)

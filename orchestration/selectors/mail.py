@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.db.models import Q, QuerySet
 
-from orchestration.models import Mail, SharedDocument, Task
+from orchestration.models import Mail, MailRecipient, SharedDocument, Task
 
 SHOWN_MAIL = 30
 
@@ -29,6 +29,11 @@ def first_reply(mail: Mail) -> Mail | None:
 def unanswered(rows: QuerySet[Mail]) -> QuerySet[Mail]:
     """Narrow mail to what waits for an answer."""
     return rows.filter(expects_reply=True, replies__isnull=True)
+
+
+def unread_of(name: str) -> QuerySet[MailRecipient]:
+    """List what somebody received and has not marked read."""
+    return MailRecipient.objects.filter(name=name, read_at__isnull=True)
 
 
 def _family(task: Task) -> Q:

@@ -14,6 +14,7 @@ from orchestration.models import Decision, Output, Task, Verification
 from orchestration.rules.dag import canonical_digest
 from orchestration.rules.flow_stages import is_confirmed_by_sir
 from orchestration.rules.tool_record import NONE, SELF_REPORTED
+from orchestration.rules.tool_record import BY, NONE, SELF_REPORTED
 from orchestration.rules.trust import declared_trust, proven_trust, unvalidated
 from orchestration.seats.registry import EXTERNAL
 from orchestration.services.agent_claims import eligible_agents
@@ -194,7 +195,8 @@ def open_final_review(work: Work, task: Task, outputs: Sequence[Output]) -> None
 
 
 def _shown(output: Output) -> dict[str, Any]:
-    marks = [{name: one.get(name) for name in ("kind", "code", "params", "text", "grade")}
+    marks = [{name: one.get(name) for name in ("kind", "code", "params", "text", "grade", BY)
+              if name in one}
              for one in output.marks]  # fmt: skip
     return _told(output) | {
         "content": output.content[:SHOWN_CONTENT],

@@ -14,6 +14,7 @@ from orchestration.models import Comment, Output, Task
 from orchestration.rules.contradictions import Contradiction, contradictions
 from orchestration.rules.spoken_marks import fewer_marks, marks_of_spoken, planned_marks
 from orchestration.rules.tool_record import (
+    BY,
     INDEPENDENT_FAILED,
     INDEPENDENT_OK,
     OBSERVED,
@@ -83,7 +84,8 @@ def mark_outputs(
         own = _file_marks(output, evidence)
         own += _spoken_marks(output, evidence, said)
         own += [_claim_mark(one) for one in rerun.values() if not one.get("refusal")]
-        output.marks = [*own, *shared, *earned] or [unverified_mark()]
+        found = [*own, *shared, *earned] or [unverified_mark()]
+        output.marks = [*found, *(one for one in output.marks if one.get(BY))]
         output.assertions = [
             {**claim, "proof": proof_of(claim, present, _ran(rerun.get(at)))}
             for at, claim in enumerate(output.assertions)

@@ -144,10 +144,10 @@ def recorded_calls(
         assignment__agent__isnull=False,
     )
     newest = list(rows.select_related("assignment").order_by("-pk")[:MOST_READ])
-    return [_as_call(row) for row in reversed(newest)]
+    return [as_call(row) for row in reversed(newest)]
 
 
-def _as_call(row: ToolCall) -> Call:
+def as_call(row: ToolCall) -> Call:
     """Give a stored call the grade of whoever recorded it."""
     return Call(
         id=str(row.pk),

@@ -81,6 +81,7 @@ AGENTS_TOO = frozenset(
         ("api-mail", "get"),
         ("api-mail", "post"),
         ("api-task-archive", "get"),
+        ("api-mail-read", "post"),
         ("api-task-bootstrap", "get"),
         ("api-task-questions", "post"),
         ("api-task-documents", "get"),
@@ -118,7 +119,7 @@ OWN_ONLY = frozenset(
 """Paths without a name in them: they answer with the caller's own rows."""
 NOT_OURS = frozenset({("api-claude-code", "post")})
 """Their body is another program's document; a later version of it may hold more."""
-NAMED_IN_BODY = frozenset({("api-mail", "post")}) | NOT_OURS
+NAMED_IN_BODY = frozenset({("api-mail", "post"), ("api-mail-read", "post")}) | NOT_OURS
 """What a call is about stands in its body; `test_mail_api.py` asks for what strangers may not see.
 """
 

@@ -44,7 +44,7 @@ def test_every_fixed_text_is_one_that_the_code_writes() -> None:
 
 @pytest.mark.parametrize("reason", sorted(UNCHECKED))
 def test_every_reason_that_a_claim_was_not_checked_is_said_in_chinese(reason: str) -> None:
-    params = {"path": "a.py", "detail": "words of the system", "kind": "build", "tool": "go",
+    params = {"path": "a.py", "detail": "words of the system", "what": "build", "tool": "go",
               "command": "make test", "outcome": "timed_out"}  # fmt: skip
     written = UNCHECKED[reason] % params
     with translation.override("zh-hans"):

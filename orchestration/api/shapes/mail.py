@@ -41,7 +41,7 @@ class MailShape(Shape):
 
     Shape: `details` holds the fields of its type: of an intent_confirmation `scope, approach,
     output_format, assumptions, questions`, of an intent_ack `status, corrections`, of an
-    execution_start `expected_output`.
+    execution_start `expected_output`. `read_at` is when you, whom it is for, marked it read.
     """
 
     id: str
@@ -63,14 +63,15 @@ class MailShape(Shape):
     round: int
     handshake: HandshakeShape | None
     created_at: datetime
+    read_at: datetime | None
 
     @classmethod
-    def of_mail(cls, mail: Mail) -> Self:
-        """Shape a mail whose recipients, conversation and handshake are loaded."""
-        return cls(**_fields(mail))
+    def of_mail(cls, mail: Mail, reader: str = "") -> Self:
+        """Shape a mail for a reader; its recipients, conversation and handshake are loaded."""
+        return cls(**_fields(mail, reader))
 
 
-def _fields(mail: Mail) -> dict[str, Any]:
+def _fields(mail: Mail, reader: str) -> dict[str, Any]:
     answered = mail.in_reply_to
     handshake: Handshake | None = getattr(mail, "handshake", None)
     return {
@@ -79,6 +80,7 @@ def _fields(mail: Mail) -> dict[str, Any]:
         "type": mail.type,
         "sender": mail.sender,
         "to": [one.name for one in mail.recipients.all()],
+        "read_at": next((one.read_at for one in mail.recipients.all() if one.name == reader), None),
         "project": str(mail.project_id),
         "task": mail.task_id,
         "in_reply_to": answered.message_id if answered is not None else None,
@@ -106,10 +108,10 @@ class SentShape(MailShape):
     reply: MailShape | None
 
     @classmethod
-    def of_sent(cls, mail: Mail, *, is_repeat: bool, reply: Mail | None) -> Self:
+    def of_sent(cls, mail: Mail, *, is_repeat: bool, reply: Mail | None, reader: str = "") -> Self:
         """Shape a sent mail with the reply that it got, if any."""
-        answer = MailShape.of_mail(reply) if reply is not None else None
-        return cls(**_fields(mail), repeat=is_repeat, reply=answer)
+        answer = MailShape.of_mail(reply, reader) if reply is not None else None
+        return cls(**_fields(mail, reader), repeat=is_repeat, reply=answer)
 
 
 class MailPage(Shape):
@@ -118,6 +120,13 @@ class MailPage(Shape):
     results: list[MailShape]
     next: str | None
     previous: str | None
+
+
+class MailReadShape(Shape):
+    """What a mark did: how much was unread before it, and what the mailbox still holds unread."""
+
+    marked: int
+    unread: int
 
 
 class SharedDocumentShape(Shape):
