@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("orchestration", "0007_tool_call_ids"),
+        ("orchestration", "0008_archives"),
     ]
 
     operations = [
