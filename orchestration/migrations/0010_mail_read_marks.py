@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("orchestration", "0008_archives"),
+        ("orchestration", "0009_master_loop"),
     ]
 
     operations = [
