@@ -13,7 +13,6 @@ from typing import Any
 from orchestration.models import Decision, Output, Task, Verification
 from orchestration.rules.dag import canonical_digest
 from orchestration.rules.flow_stages import is_confirmed_by_sir
-from orchestration.rules.tool_record import NONE, SELF_REPORTED
 from orchestration.rules.tool_record import BY, NONE, SELF_REPORTED
 from orchestration.rules.trust import declared_trust, proven_trust, unvalidated
 from orchestration.seats.registry import EXTERNAL

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("orchestration", "0009_master_loop"),
+        ("orchestration", "0010_workflow_runs"),
     ]
 
     operations = [
