@@ -174,7 +174,9 @@ def _reason_words(reason: NotReadyReason, *, rank: int) -> str:
 # --- Phase graph ----------------------------------------------------------------------------------
 
 
-def make_bands(graph: StepGraph, project: Project, *, current: int | None) -> list[Band]:
+def make_bands(
+    graph: StepGraph, project: Project, *, current: int | None, now: datetime | None = None
+) -> list[Band]:
     """One band a phase, each laid out on its own; phases that were not read are folded."""
     targets: dict[str, list[str]] = {}
     sources: dict[str, list[str]] = {}
@@ -188,7 +190,7 @@ def make_bands(graph: StepGraph, project: Project, *, current: int | None) -> li
     bands = []
     for phase in graph.phases:
         if not phase.is_read:
-            bands.append(_folded_band(graph.root, phase, project))
+            bands.append(_folded_band(graph.root, phase, project, now=now))
             continue
         keys = [one.task.step_key for one in phase.steps]
         layout = lay_out(keys, _links(graph.edges, keys), box)
@@ -197,7 +199,7 @@ def make_bands(graph: StepGraph, project: Project, *, current: int | None) -> li
                 step, project, x=layout.places[step.task.step_key].x,
                 y=layout.places[step.task.step_key].y, is_current=step.task.pk == chosen,
                 next_keys=targets.get(step.task.step_key, ()),
-                previous_keys=sources.get(step.task.step_key, ()),
+                previous_keys=sources.get(step.task.step_key, ()), now=now,
             )
             for step in phase.steps
         ]  # fmt: skip
@@ -250,12 +252,12 @@ def band_label(root: Task, phase: PhaseSteps) -> Label:
     return Label("circle-dashed", words, Role.GREY)
 
 
-def _folded_band(root: Task, phase: PhaseSteps, project: Project) -> Band:
+def _folded_band(root: Task, phase: PhaseSteps, project: Project, *, now: datetime | None) -> Band:
     label = band_label(root, phase)
     counts = [
         (task_label(status, why), n) for (status, why), n in sorted(phase.counts.items()) if n
     ]
-    alarming = [make_node(step, project, x=0, y=0) for step in phase.alarming]
+    alarming = [make_node(step, project, x=0, y=0, now=now) for step in phase.alarming]
     return Band(
         phase.phase, _phase_word(phase), "", label, str(label.word), alarming, (), 0, 0,
         is_collapsed=True, counts=counts, topic=f"project:{project.pk}",
@@ -273,6 +275,7 @@ def make_node(
     is_current: bool = False,
     next_keys: Sequence[str] = (),
     previous_keys: Sequence[str] = (),
+    now: datetime | None = None,
 ) -> GraphNode:
     """One step as a node: its state and the one useful fact."""
     task = step.task
@@ -281,7 +284,7 @@ def make_node(
         key=task.step_key,
         title=task.title,
         label=step_label(step),
-        fact=step_fact(step),
+        fact=step_fact(step, now),
         url=task_url(task, project),
         x=x,
         y=y,
@@ -305,9 +308,9 @@ def step_label(step: Step) -> Label:
     return task_label(task.status, task.cancel_reason)
 
 
-def step_fact(step: Step) -> str:
+def step_fact(step: Step, now: datetime | None = None) -> str:
     """The one useful fact: elapsed time, how long it waits, what it needs, or who reviews it."""
-    task, now = step.task, timezone.now()
+    task, now = step.task, now or timezone.now()
     if step.waiting_since is not None:
         return short_age((now - step.waiting_since).total_seconds())
     if step.needs_agent:

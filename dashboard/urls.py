@@ -18,6 +18,7 @@ from dashboard.views import (
     new_work,
     overview,
     projects,
+    replay,
     search,
     tasks,
 )
@@ -52,6 +53,7 @@ pages: list[URLPattern | URLResolver] = [
     path("projects/<slug:slug>/head/", projects.board_head, name="board_head"),
     path("projects/<slug:slug>/pipeline/", projects.pipeline, name="pipeline"),
     path("projects/<slug:slug>/master/", projects.master, name="master"),
+    path("projects/<slug:slug>/replay/", replay.replay, name="replay"),
     path("projects/<slug:slug>/log/", live.log, name="log"),
     path("projects/<slug:slug>/log.txt", live.log_file, name="log_file"),
     path("projects/<slug:slug>/pause/", projects.pause, name="pause"),

@@ -30,7 +30,7 @@ from orchestration.services.assignments import cancel_live
 from orchestration.services.blockers import ask_behind
 from orchestration.services.inbox import open_decision, withdraw_open
 from orchestration.services.lookups import lock_lineage_root
-from orchestration.services.moves import move_task, void_defects
+from orchestration.services.moves import supersede_task, void_defects
 from orchestration.services.readiness import make_ready
 from orchestration.services.work import Work, locked
 from orchestration.states import (
@@ -75,7 +75,7 @@ def create_steps(
     _count_dependencies(work, parsed, by_key)
     insert_rows(rows)
     _link(parsed, by_key, kept)
-    _record_created(work, rows, why=f"blueprint {blueprint.number}")
+    _record_created(work, rows, parsed, why=f"blueprint {blueprint.number}")
     _inherit(work, task, root, parsed, by_key)
     waiting = ask_for_commands(work, task, plan, parsed, by_key)
     offered = _offered(task) if kept else frozenset()
@@ -191,13 +191,7 @@ def supersede(work: Work, rows: Sequence[Task]) -> None:
     withdraw_open(work, subtree, why=SUPERSEDED_REASON)
     void_defects(work, subtree, why=SUPERSEDED_REASON)
     for row in (*rows, *below):
-        row.is_superseded = True
-        work.touch(row, "is_superseded")
-        if row.status not in (TaskStatus.DONE, TaskStatus.CANCELLED):
-            move_task(
-                work, row, TaskStatus.CANCELLED, why=SUPERSEDED_REASON,
-                cancel_reason=SUPERSEDED_REASON,
-            )  # fmt: skip
+        supersede_task(work, row, why=SUPERSEDED_REASON)
     for row in (*rows, *below):
         ask_behind(work, row)
 
@@ -241,8 +235,9 @@ def _link(parsed: PlanDocument, by_key: Mapping[str, Task], kept: Mapping[str, T
     insert_rows(edges)
 
 
-def _record_created(work: Work, rows: Sequence[Task], *, why: str) -> None:
+def _record_created(work: Work, rows: Sequence[Task], parsed: PlanDocument, *, why: str) -> None:
     """Write the creation events and the S0 records of new steps, in bulk."""
+    needs = {step.id: list(step.depends_on) for step in parsed.steps}
     work.insert(
         [
             new_row(
@@ -263,13 +258,22 @@ def _record_created(work: Work, rows: Sequence[Task], *, why: str) -> None:
             subject=f"task:{row.pk}",
             project_id=row.project_id,
             task_id=row.pk,
-            after={
-                "status": TaskStatus.PENDING.value,
-                "step": row.step_key,
-                "parent": row.parent_id,
-            },
+            after=step_facts(row, needs[row.step_key]),
             why=why,
         )
+
+
+def step_facts(row: Task, needs: Sequence[str]) -> dict[str, Any]:
+    """What the creation event says of a step: enough to draw the board from the trail alone."""
+    return {
+        "status": row.status,
+        "step": row.step_key,
+        "parent": row.parent_id,
+        "number": row.number,
+        "title": row.title,
+        "phase": row.phase,
+        "needs": list(needs),
+    }
 
 
 def _inherit(

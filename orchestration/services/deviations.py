@@ -34,6 +34,7 @@ from orchestration.services.blueprints import (
     ask_for_commands,
     build_step,
     is_satisfied,
+    step_facts,
     take_numbers,
 )
 from orchestration.services.lookups import lineage_root, lock_task
@@ -283,7 +284,7 @@ def _add_step(work: Work, departure: _Departure) -> Task | None:
         subject=f"task:{row.pk}",
         project_id=row.project_id,
         task_id=row.pk,
-        after={"status": row.status, "step": row.step_key, "parent": row.parent_id},
+        after=step_facts(row, wanted.depends_on),
         why=f"deviation: {departure.asked.reason}",
     )
     return row
@@ -296,9 +297,19 @@ def _skip_old(work: Work, departure: _Departure, added: Task | None) -> None:
         return
     old.parent, old.root = departure.task, lineage_root(departure.task)
     if added is not None:
-        TaskDependency.objects.filter(
+        edges = TaskDependency.objects.filter(
             requires=old.pk, task__status=TaskStatus.PENDING.value, task__is_superseded=False
-        ).update(requires=added)
+        )
+        dependents = sorted(edges.values_list("task_id", flat=True))
+        edges.update(requires=added)
+        work.record(
+            "task.replaced",
+            subject=f"task:{old.pk}",
+            project_id=old.project_id,
+            task_id=old.pk,
+            after={"by": added.step_key, "dependents": dependents},
+            why=departure.asked.reason,
+        )
         if added.step_key == old.step_key:
             old.is_superseded = True
             work.touch(old, "is_superseded")

@@ -18,7 +18,7 @@ from orchestration.models import Project, Task, TaskDependency
 from orchestration.rules.prefilter import prefilter
 from orchestration.selectors.tasks import IMPORTED_REASON
 from orchestration.services.blueprints import take_numbers
-from orchestration.services.intake import find_root
+from orchestration.services.intake import find_root, root_facts
 from orchestration.services.lookups import lock_project
 from orchestration.services.loop import complete_project_if_done, end_fatal
 from orchestration.services.projects import reopen_for_work
@@ -176,7 +176,7 @@ def _create(
         subject=f"task:{task.pk}",
         project_id=project.pk,
         task_id=task.pk,
-        after={"status": task.status, "master_status": entry.status, "key": key},
+        after={**root_facts(task), "master_status": entry.status, "key": key},
         why=entry.reason,
     )
     work.hint(f"project:{project.pk}", project.pk)

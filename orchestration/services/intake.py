@@ -129,6 +129,24 @@ def title_of(text: str) -> str:
     return line if len(line) <= TITLE_CHARACTERS else f"{line[: TITLE_CHARACTERS - 1]}…"
 
 
+def root_facts(task: Task) -> dict[str, Any]:
+    """What the creation event says of a root: enough to draw its row from the trail alone."""
+    facts: dict[str, Any] = {
+        "status": task.status,
+        "kind": task.kind,
+        "title": task.title,
+        "number": task.number,
+        "rank": task.rank,
+        "route": task.route,
+        "is_assessed": task.is_assessed,
+    }
+    if task.cancel_reason:
+        facts["cancel_reason"] = task.cancel_reason
+    if task.is_self_initiated:
+        facts["self_initiated"] = True
+    return facts
+
+
 def _new_root(
     work: Work,
     project: Project,
@@ -162,12 +180,7 @@ def _new_root(
         subject=f"task:{task.pk}",
         project_id=project.pk,
         task_id=task.pk,
-        after={
-            "status": TaskStatus.PENDING.value,
-            "kind": kind.value,
-            "title": task.title,
-            **({"self_initiated": True} if new.is_self_initiated else {}),
-        },
+        after=root_facts(task),
     )
     work.hint(f"project:{project.pk}", project.pk)
     return task

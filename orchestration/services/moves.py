@@ -31,7 +31,9 @@ from orchestration.states import (
     HANDSHAKE_OPEN,
     PLAN_MOVES,
     PROJECT_MOVES,
+    SUPERSEDED_REASON,
     TASK_MOVES,
+    TASK_TERMINAL,
     AssignmentStatus,
     ConversationStatus,
     DecisionKind,
@@ -80,6 +82,8 @@ def move_task(
     after: dict[str, Any] = {"status": target.value, "attempt": task.attempt}
     if cancel_reason:
         after["cancel_reason"] = cancel_reason
+    if task.is_superseded:
+        after["is_superseded"] = True
     if facts:
         after.update(facts)
     work.record(
@@ -92,6 +96,26 @@ def move_task(
         why=why or detail or "",
     )
     hint_task(work, task)
+
+
+def supersede_task(work: Work, task: Task, *, why: str) -> None:
+    """Mark a locked task as superseded: an open one is cancelled, an ended one only marked.
+
+    Locks: expects the task's row locked.
+    """
+    task.is_superseded = True
+    work.touch(task, "is_superseded")
+    if task.status not in TASK_TERMINAL:
+        move_task(work, task, TaskStatus.CANCELLED, why=why, cancel_reason=SUPERSEDED_REASON)
+        return
+    work.record(
+        "task.superseded",
+        subject=f"task:{task.pk}",
+        project_id=task.project_id,
+        task_id=task.pk,
+        after={"status": task.status, "is_superseded": True},
+        why=why,
+    )
 
 
 def hint_task(work: Work, task: Task) -> None:

@@ -15,11 +15,10 @@ from orchestration.services.assignments import cancel_live
 from orchestration.services.blueprints import descendant_ids
 from orchestration.services.inbox import withdraw_open
 from orchestration.services.mail import AGENT_PREFIX, Address, Letter, store_mail
-from orchestration.services.moves import move_task, void_defects
+from orchestration.services.moves import supersede_task, void_defects
 from orchestration.services.outputs import add_comment
 from orchestration.services.work import Work, locked
 from orchestration.states import (
-    SUPERSEDED_REASON,
     TASK_TERMINAL,
     AssignmentStatus,
     Seat,
@@ -89,8 +88,5 @@ def cancel_children(work: Work, task: Task, *, why: str) -> None:
     void_defects(work, ids, why=why)
     for row in rows:
         row.project = task.project
-        row.is_superseded = True
-        work.touch(row, "is_superseded")
-        if row.status not in TASK_TERMINAL:
-            move_task(work, row, TaskStatus.CANCELLED, why=why, cancel_reason=SUPERSEDED_REASON)
+        supersede_task(work, row, why=why)
     work.flush()

@@ -172,6 +172,8 @@ def _spawn(work: Work, project: Project, task: Task, child: NewChild, text: str)
             "step": made.step_key,
             "depth": made.depth,
             "title": made.title,
+            "number": number,
+            "phase": made.phase,
         },
         why="spawned",
     )

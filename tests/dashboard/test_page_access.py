@@ -38,6 +38,7 @@ PAGES = {
     "decision": page("decision", "decision"),
     "projects": page("projects"),
     "board": page("board", "slug"),
+    "replay": page("replay", "slug"),
     "task": page("task", "slug", "root"),
     "step": page("task", "slug", "step"),
     "assignment": page("assignment", "slug", "assignment"),
