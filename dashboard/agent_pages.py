@@ -64,6 +64,7 @@ class AgentLine:
     seen_at: datetime | None
     leases: Sequence[LeaseLine]
     token_hint: str
+    is_revoked: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,13 @@ def agent_line(row: AgentRow) -> AgentLine:
         seen_at=agent.last_seen_at,
         leases=[_lease(one) for one in row.leases],
         token_hint=agent.token_hint,
+        is_revoked=agent.revoked_at is not None,
     )
+
+
+def scope_choices(chosen: Sequence[str]) -> list[tuple[str, str, bool]]:
+    """Every scope with its words, and whether it is chosen."""
+    return [(one.value, str(SCOPE_WORDS[one.value]), one.value in chosen) for one in Scope]
 
 
 def _label(row: AgentRow) -> Label:
@@ -143,8 +150,11 @@ def work_line(row: WorkRow) -> WorkLine:
     )
 
 
-def settings_of(base_url: str) -> list[Setting]:
-    """Write what an agent's harness is set up with, for the address that the reader uses."""
+def settings_of(base_url: str, token: str = "") -> list[Setting]:
+    """Write what an agent's harness is set up with, for the address that the reader uses.
+
+    The token stands in it where it is shown for the only time.
+    """
     return [
         Setting(
             "set-token",
@@ -152,7 +162,7 @@ def settings_of(base_url: str) -> list[Setting]:
             gettext(
                 "In the shell that starts the agent; the token was shown once when it was made."
             ),
-            f"export {TOKEN_VARIABLE}=csa_…\nexport COUNTERSIGN_URL={base_url}",
+            f"export {TOKEN_VARIABLE}={token or 'csa_…'}\nexport COUNTERSIGN_URL={base_url}",
         ),
         Setting(
             "set-claude",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from dashboard.engine_texts import engine_words
 from dashboard.places import address, task_key, task_url
@@ -61,3 +62,35 @@ def audit_line(seal: AuditSeal) -> AuditLine:
 
 def _pretty(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2) if value is not None else ""
+
+
+@dataclass(frozen=True, slots=True)
+class ValueLine:
+    """One value of an event. Shape: empty where it was not there before, or is not after."""
+
+    path: str
+    before: str
+    after: str
+    is_changed: bool
+
+
+def value_lines(before: Any, after: Any) -> list[ValueLine]:
+    """Lay the values of an event out side by side, the changed ones first."""
+    old, new = _flat(before), _flat(after)
+    lines = [
+        ValueLine(path, old.get(path, ""), new.get(path, ""), old.get(path) != new.get(path))
+        for path in dict.fromkeys([*old, *new])
+    ]
+    return sorted(lines, key=lambda line: not line.is_changed)
+
+
+def _flat(value: Any, above: str = "") -> dict[str, str]:
+    if isinstance(value, dict) and value:
+        found: dict[str, str] = {}
+        for key, held in value.items():
+            found |= _flat(held, f"{above}.{key}" if above else str(key))
+        return found
+    if value is None and not above:
+        return {}
+    said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return {above: said}

@@ -22,6 +22,10 @@ from orchestration.states import ProjectStatus
 
 THEMES = frozenset({"light", "dark"})
 IN_SIDEBAR = 12
+SECTIONS = {
+    "agent": "agents", "audit": "audit", "wiki": "knowledge", "experience": "knowledge",
+}  # fmt: skip
+"""The navigation entry of a page, by the first word of its name."""
 PROJECT_PAGES = frozenset({"board", "task", "timeline"})
 
 
@@ -56,7 +60,8 @@ def _section(page: str) -> str:
     """The navigation entry of a page; the pages of the inbox share one, and those of the agents."""
     if page.startswith(("inbox", "decision", "bulk")):
         return "inbox"
-    return "agents" if page == "agent" else page
+    noun = page.partition("_")[0]
+    return SECTIONS.get(noun, page)
 
 
 def _link(project: Project, active_slug: str) -> ProjectLink:

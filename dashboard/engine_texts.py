@@ -227,6 +227,11 @@ def who_words(name: str) -> str:
     return str(WHO.get(name, name))
 
 
+def actor_name(actor: str) -> str:
+    """The bare name of an actor: `human:sir` is sir; the system says its own word."""
+    return who_words(actor.partition(":")[2] or actor)
+
+
 def _part(name: str, held: str) -> str:
     """Say a code inside a text by its word."""
     if name == "seat" and held in tuple(Seat):

@@ -26,11 +26,13 @@ def read_number(query: QueryDict, name: str) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None
 
 
-def _search(query: QueryDict) -> str:
+def read_search(query: QueryDict) -> str:
+    """What is searched for."""
     return query.get("q", "").replace("\x00", "").strip()[:MAX_SEARCH_CHARACTERS]
 
 
-def _slug(query: QueryDict, name: str) -> str:
+def read_slug(query: QueryDict, name: str) -> str:
+    """A slug of the query, or nothing."""
     text = query.get(name, "")
     return text if text.replace("-", "").replace("_", "").isalnum() else ""
 
@@ -40,9 +42,9 @@ def inbox_filter(query: QueryDict) -> InboxFilter:
     kind = query.get("kind", "")
     return InboxFilter(
         kind=kind if kind in tuple(DecisionKind) else "",
-        project=_slug(query, "project"),
+        project=read_slug(query, "project"),
         blocks_only=query.get("blocks") == "1",
-        text=_search(query),
+        text=read_search(query),
     )
 
 
@@ -50,11 +52,11 @@ def history_filter(query: QueryDict) -> HistoryFilter:
     """Read what the history is narrowed to."""
     kind = query.get("kind", "")
     return HistoryFilter(
-        verdict=_slug(query, "verdict"),
+        verdict=read_slug(query, "verdict"),
         kind=kind if kind in tuple(DecisionKind) else "",
-        project=_slug(query, "project"),
+        project=read_slug(query, "project"),
         by=query.get("by", "").replace("\x00", "")[:150],
-        text=_search(query),
+        text=read_search(query),
     )
 
 
@@ -66,10 +68,10 @@ def audit_filter(query: QueryDict) -> AuditFilter:
     except forms.ValidationError:
         on = None
     return AuditFilter(
-        project=_slug(query, "project"),
-        noun=_slug(query, "noun"),
+        project=read_slug(query, "project"),
+        noun=read_slug(query, "noun"),
         actor=query.get("actor", "").replace("\x00", "").strip()[:140],
-        text=_search(query),
+        text=read_search(query),
         on=on,
     )
 
@@ -144,3 +146,29 @@ class ReasonForm(forms.Form):
     """A reason for a move on a task."""
 
     reason = forms.CharField(label=_("Reason"), max_length=MAX_BODY_CHARACTERS)
+
+
+class WikiForm(forms.Form):
+    """A version of a wiki page. Its name is its address."""
+
+    name = forms.RegexField(
+        label=_("Address"),
+        regex=r"^[\w.@-]{1,200}\Z",
+        error_messages={"invalid": _("Letters of any script, digits, - _ . @")},
+    )
+    title = forms.CharField(label=_("Title"), max_length=200, required=False)
+    summary = forms.CharField(
+        label=_("Summary"), max_length=2_000, required=False, widget=forms.Textarea
+    )
+    body = forms.CharField(
+        label=_("Text"), max_length=1_000_000, strip=False, widget=forms.Textarea
+    )
+
+
+class ExperienceForm(forms.Form):
+    """What was learned, for whoever does such work next."""
+
+    title = forms.CharField(label=_("Title"), max_length=300)
+    body = forms.CharField(
+        label=_("Text"), max_length=1_000_000, required=False, strip=False, widget=forms.Textarea
+    )

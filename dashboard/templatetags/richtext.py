@@ -5,6 +5,7 @@ from __future__ import annotations
 from django import template
 from django.utils.safestring import SafeString
 
+from dashboard.engine_texts import actor_name
 from dashboard.richtext import language_of, render_markdown
 
 register = template.Library()
@@ -20,3 +21,9 @@ def markdown(text: str | None) -> SafeString:
 def lang_of(text: str | None) -> str:
     """The language of an agent's text, for the `lang` attribute."""
     return language_of(text or "")
+
+
+@register.filter
+def name_of(actor: str | None) -> str:
+    """The bare name of an actor: `human:sir` is sir."""
+    return actor_name(actor or "")

@@ -14,7 +14,7 @@ from django.shortcuts import render
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_GET, require_POST, require_safe
 
-from dashboard.audit_lines import audit_line
+from dashboard.audit_lines import audit_line, value_lines
 from dashboard.choices import noun_choices, project_choices
 from dashboard.forms import audit_filter, read_number
 from dashboard.http import DashboardRequest, StreamedFile, page
@@ -28,6 +28,7 @@ from orchestration.selectors.audit import (
     list_events,
     list_nouns,
     newest_seal,
+    read_event,
 )
 from orchestration.services.audit import export_events, verify_chain
 
@@ -80,6 +81,27 @@ def _query(wanted: AuditFilter) -> dict[str, str]:
 
 def _seal_context() -> dict[str, Any]:
     return {"seal": newest_seal(), "unsealed": count_unsealed()}
+
+
+@page
+@require_safe
+def audit_event(request: DashboardRequest, position: int) -> HttpResponse:
+    """One event whole: who, what, on what, each value before and after, and its seal."""
+    seal = read_event(position)
+    line = audit_line(seal)
+    newest = newest_seal()
+    context = {
+        "line": line,
+        "seal": seal,
+        "values": value_lines(seal.event.before, seal.event.after),
+        "older_url": address("audit_event", position - 1) if position > 1 else "",
+        "newer_url": address("audit_event", position + 1)
+        if newest is not None and position < newest.position
+        else "",
+        "crumbs": [Crumb(_("Audit trail"), address("audit")), Crumb(f"#{position}")],
+        "position": newest_position(),
+    }
+    return render(request, "dashboard/audit/event.html", context)
 
 
 @page

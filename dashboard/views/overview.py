@@ -23,7 +23,7 @@ from dashboard.projects_table import project_lines
 from dashboard.shapes import Crumb
 from orchestration.seats.sandboxing import sandbox_report
 from orchestration.selectors.activity import newest_position
-from orchestration.selectors.inbox import list_open
+from orchestration.selectors.inbox import has_decided, list_open
 from orchestration.selectors.overview import (
     ProjectRow,
     count_agents,
@@ -38,6 +38,8 @@ from orchestration.services.health import canary_age_seconds
 PAGE = "dashboard/overview/page.html"
 FEED_LINES = 6
 LOOKED = "overview_looked"
+TOUR = "tour"
+"""The cookie that static/js/tour.js sets when the tour is over."""
 WORKER_LATE_SECONDS = 60.0
 
 
@@ -59,6 +61,7 @@ def overview(request: DashboardRequest) -> HttpResponse:
         "machine": machine_facts(),
         "is_first_run": _is_first_run(rows),
     }
+    context["has_tour"] = context["is_first_run"] and _wants_tour(request)
     context |= _feed_context(request, position)
     return render(request, PAGE, context)
 
@@ -105,6 +108,11 @@ def _detail_words(rows: Sequence[ProjectRow], behind: int) -> str:
 def _is_first_run(rows: Sequence[ProjectRow]) -> bool:
     """Whether this is a fresh installation: at most the demo, and nothing else was made yet."""
     return len(rows) <= 1 and all(row.project.slug == "demo" for row in rows)
+
+
+def _wants_tour(request: DashboardRequest) -> bool:
+    """Whether the tour is still due: gone for good once it was skipped or a verdict was given."""
+    return request.COOKIES.get(TOUR) != "done" and not has_decided(request.user.pk)
 
 
 def _feed_context(request: DashboardRequest, position: int) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from datetime import date, datetime, time, timedelta
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
+from orchestration.errors import NotFound
 from orchestration.models import AuditEvent, AuditSeal
 
 AUDIT_PAGE = 100
@@ -103,9 +104,23 @@ def _says(text: str) -> Q:
 def list_nouns() -> list[str]:
     """The nouns of the events, for the filter. Shape: the part of a kind before its dot."""
     return [
-        "artifact", "assessment", "assignment", "blueprint", "comment", "decision", "defect",
-        "fix", "output", "plan", "project", "review", "task",
+        "agent", "artifact", "assessment", "assignment", "blueprint", "comment", "decision",
+        "defect", "experience", "fix", "handshake", "human_token", "output", "plan", "project",
+        "review", "task", "wiki",
     ]  # fmt: skip
+
+
+def read_event(position: int) -> AuditSeal:
+    """Find one sealed event by its position. Errors: NotFound."""
+    if position >= 1 << 62:
+        raise NotFound("There is no such event.")
+    related = AuditSeal.objects.select_related("event__project", "event__task__root")
+    seal = related.filter(position=position).first()
+    if seal is None:
+        raise NotFound("There is no such event.")
+    if seal.event.task is not None and seal.event.project is not None:
+        seal.event.task.project = seal.event.project
+    return seal
 
 
 def newest_seal() -> AuditSeal | None:

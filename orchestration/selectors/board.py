@@ -76,12 +76,16 @@ class Running:
     waiting: int
 
 
-def read_traffic(project_id: int) -> Traffic:
-    """Count each outcome of S0 and S1; a later re-score of an upgrade is not traffic."""
+def read_traffic(project_id: int | None) -> Traffic:
+    """Count each outcome of S0 and S1, of one project or of all.
+
+    A later re-score of an upgrade is not traffic.
+    """
+    first_looks = Assessment.objects.filter(task__parent__isnull=True, trigger="")
+    if project_id is not None:
+        first_looks = first_looks.filter(task__project=project_id)
     rows = (
-        Assessment.objects.filter(task__project=project_id, task__parent__isnull=True, trigger="")
-        .values("stage", "outcome")
-        .annotate(n=Count("task", distinct=True))
+        first_looks.order_by().values("stage", "outcome").annotate(n=Count("task", distinct=True))
     )
     found = {(row["stage"], row["outcome"]): row["n"] for row in rows}
     first = {outcome: n for (stage, outcome), n in found.items() if stage == "S0"}

@@ -258,3 +258,8 @@ def read_day(user_id: int) -> InboxDay:
     looked = _first_looks(today)
     took = [one.total_seconds() for row in today if (one := _took(row, looked)) is not None]
     return InboxDay(since, len(today), timedelta(seconds=median(took)) if took else None)
+
+
+def has_decided(user_id: int) -> bool:
+    """Whether a person ever gave a verdict."""
+    return Decision.objects.filter(decided_by=user_id).exists()

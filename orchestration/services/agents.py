@@ -19,7 +19,7 @@ from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from orchestration.errors import Conflict, Fault, Invalid, NotFound
+from orchestration.errors import Conflict, Fault, Invalid, NotFound, Stale
 from orchestration.models import Agent, HumanToken, Project
 from orchestration.models.rows import fetch_rows
 from orchestration.scopes import DEFAULT_SCOPES, Scope
@@ -70,14 +70,41 @@ def create_agent(
     return agent, token
 
 
-def rotate_agent_token(*, agent_id: int, actor: Actor) -> tuple[Agent, str]:
+def change_agent(
+    *, agent_id: int, scopes: Sequence[str], projects: Iterable[Project], actor: Actor
+) -> Agent:
+    """Change what an agent may do and which projects it sees; without any it sees every project.
+
+    Errors: NotFound; Invalid for an unknown scope or none. A repeat changes nothing.
+    """
+    wanted = parse_scopes(scopes)
+    with unit_of_work(actor) as work:
+        agent = _lock_agent(agent_id)
+        limited_to = {row.pk: row.slug for row in projects}
+        stood = dict(agent.projects.values_list("pk", "slug"))
+        if wanted == agent.scopes and stood == limited_to:
+            return agent
+        before = {"scopes": agent.scopes, "projects": sorted(stood.values())}
+        agent.scopes = wanted
+        work.touch(agent, "scopes")
+        agent.projects.set(limited_to)
+        _record(work, agent, "changed", {"projects": sorted(limited_to.values())}, before=before)
+    return agent
+
+
+def rotate_agent_token(
+    *, agent_id: int, actor: Actor, seen_hint: str | None = None
+) -> tuple[Agent, str]:
     """Give an agent a new token; the old one ends at once. A revoked agent comes back by it.
 
-    Errors: NotFound.
+    Errors: NotFound; Stale when `seen_hint` does not begin the token that stands, so that a form
+    sent twice does not end the token it showed the first time.
     """
     token = new_token(AGENT_PREFIX)
     with unit_of_work(actor) as work:
         agent = _lock_agent(agent_id)
+        if seen_hint is not None and seen_hint != agent.token_hint:
+            raise Stale("this agent got another token meanwhile")
         agent.token_hash = token_hash(token)
         agent.token_hint = token[:HINT_CHARACTERS]
         agent.revoked_at = None
@@ -204,11 +231,19 @@ def _lock_agent(agent_id: int) -> Agent:
     return agent
 
 
-def _record(work: Work, agent: Agent, what: str, facts: dict[str, object]) -> None:
+def _record(
+    work: Work,
+    agent: Agent,
+    what: str,
+    facts: dict[str, object],
+    *,
+    before: dict[str, object] | None = None,
+) -> None:
     work.record(
         f"agent.{what}",
         subject=f"agent:{agent.pk}",
         project_id=None,
+        before=before,
         after={
             "name": agent.name,
             "scopes": agent.scopes,

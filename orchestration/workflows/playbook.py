@@ -55,7 +55,14 @@ def read_playbook(path: Path) -> Playbook:
     Errors: NotFound when there is no such file; TooLarge over 8 MB; YamlInvalid and PlanInvalid
     with the line of every fault; PlaybookInvalid when it is no mapping or has no title.
     """
-    source = load_yaml(path, limit_bytes=MAX_PLAN_BYTES)
+    return playbook_of(load_yaml(path, limit_bytes=MAX_PLAN_BYTES), path)
+
+
+def playbook_of(source: YamlText, path: Path, *, has_directory: bool = True) -> Playbook:
+    """Check the text of a playbook. One that was uploaded has no directory of its own.
+
+    Errors: as `read_playbook`; PlanInvalid for `{playbook_dir}` where there is none.
+    """
     if not isinstance(source.value, Mapping):
         raise PlaybookInvalid(f"{path.name} must hold a title and steps, as `title:` and `steps:`")
     try:
@@ -67,7 +74,27 @@ def read_playbook(path: Path) -> Playbook:
         raise PlaybookInvalid(
             f"{path.name} has no title", errors=[Fault(path="title", message="is required")]
         )
+    if not has_directory:
+        _require_no_directory(plan, source)
     return Playbook(path, plan.title.strip(), _fill_in(plan, path), source)
+
+
+def _require_no_directory(plan: Plan, source: YamlText) -> None:
+    """Refuse steps that name files beside a playbook that came without any. Errors: PlanInvalid."""
+    faults = [
+        Fault(path=f"steps.{at}", message=f"{PLACEHOLDERS[1]} names no directory in an upload")
+        for at, step in enumerate(plan.steps)
+        if any(PLACEHOLDERS[1] in word for one in _commands(step) for word in one.argv)
+    ]
+    if faults:
+        raise PlanInvalid("The playbook names files beside it.", errors=source.with_lines(faults))
+
+
+def _commands(step: PlanStep) -> Iterator[VerificationCommand]:
+    yield from step.run
+    yield from step.verify
+    if step.on_failure is not None and step.on_failure.fix is not None:
+        yield from step.on_failure.fix.commands
 
 
 def require_audited(playbook: Playbook, policy: Policy) -> None:
@@ -110,7 +137,24 @@ def submit_playbook(
     `is_trusted` is for the operator's command line only: then its commands run unasked.
     Errors: as `read_playbook`, `require_audited` and `create_task`.
     """
-    playbook = read_playbook(path)
+    return submit_read_playbook(
+        read_playbook(path),
+        project_id=project_id,
+        actor=actor,
+        is_trusted=is_trusted,
+        external_key=external_key,
+    )
+
+
+def submit_read_playbook(
+    playbook: Playbook,
+    *,
+    project_id: int,
+    actor: Actor,
+    is_trusted: bool = False,
+    external_key: str = "",
+) -> Task:
+    """Submit a playbook that was read. Errors: as `submit_playbook`, but for reading."""
     project = Project.objects.filter(pk=project_id).first()
     if project is None:
         raise NotFound("There is no such project.")

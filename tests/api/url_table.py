@@ -88,6 +88,7 @@ AGENTS_TOO = frozenset(
         ("api-workflow-runs", "get"),
         ("api-workflow-runs", "post"),
         ("api-workflows", "get"),
+        ("api-insights", "get"),
         ("api-experiences", "get"),
         ("api-experiences", "post"),
         ("api-experience", "get"),

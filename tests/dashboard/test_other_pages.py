@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from datetime import timedelta
 
 import pytest
@@ -40,6 +41,18 @@ def test_overview_of_a_fresh_installation_helps_to_begin(sir: User, sir_client: 
     assert "Make it yours" in page
     assert "none connected yet" in page
     assert "Nothing needs you" in page
+
+
+def test_tour_is_gone_for_good_after_a_skip_or_the_first_verdict(
+    sir: User, sir_client: Client
+) -> None:
+    held = make_waiting("demo")
+    assert b"data-tour-step" in sir_client.get("/").content
+    sir_client.cookies["tour"] = "done"
+    assert b"data-tour-step" not in sir_client.get("/").content
+    del sir_client.cookies["tour"]
+    decide(held.decision, "approve")
+    assert b"data-tour-step" not in sir_client.get("/").content
 
 
 def test_overview_refresh_is_only_the_lead(waiting: Waiting, sir_client: Client) -> None:
@@ -90,6 +103,19 @@ def test_verify_button_names_what_is_broken(waiting: Waiting, sir_client: Client
     assert 'role="alert"' in answer
     assert f"event {late.pk}: the event was never sealed" in answer
     assert "<html" not in answer
+
+
+def test_one_event_is_shown_whole(waiting: Waiting, sir_client: Client) -> None:
+    seal = AuditSeal.objects.filter(event__kind="decision.opened").latest("position")
+    page = sir_client.get(f"/audit/{seal.position}/").content.decode()
+    for text in (seal.hash, "decision.opened", f"/audit/{seal.position - 1}/", "Before and after"):
+        assert text in page, text
+    moved = AuditSeal.objects.filter(event__kind="task.working").first()
+    assert moved is not None
+    page = sir_client.get(f"/audit/{moved.position}/").content.decode()
+    assert re.search(r"word-out\">pending<.*word-in\">working<", page, re.S)
+    assert sir_client.get("/audit/999999/").status_code == 404
+    assert sir_client.get("/audit/99999999999999999999/").status_code == 404
 
 
 async def read_export(user: User, **query: str) -> tuple[str, str]:

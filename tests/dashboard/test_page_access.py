@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+import pytest
 from django.test import Client
 from django.urls import reverse
 
-from orchestration.models import Artifact, Assignment, AuditEvent
+from orchestration.models import Artifact, Assignment, AuditEvent, Experience
+from orchestration.services.knowledge import PageText, write_experience, write_page
+from orchestration.services.work import SYSTEM
 from tests.dashboard.conftest import Waiting
-from tests.factories import new_project
+from tests.factories import new_agent, new_project
 
 Address = Callable[[Waiting], str]
 
@@ -25,6 +28,9 @@ def page(name: str, *parts: str) -> Address:
             "decision": held.decision.pk,
             "assignment": Assignment.objects.filter(project=held.project).first().pk,  # type: ignore[union-attr]
             "artifact": Artifact.objects.filter(project=held.project).first().pk,  # type: ignore[union-attr]
+            "agent": "an-agent",
+            "wiki": "a-page",
+            "experience": Experience.objects.filter(project=held.project).first().pk,  # type: ignore[union-attr]
         }
         return reverse(f"dashboard:{name}", args=[known.get(part, part) for part in parts])
 
@@ -45,8 +51,16 @@ PAGES = {
     "artifact": page("artifact", "slug", "artifact"),
     "audit": page("audit"),
     "agents": page("agents"),
+    "agent": page("agent", "agent"),
     "new work": page("new_work"),
     "search": page("search"),
+    "knowledge": page("knowledge"),
+    "wiki page": page("wiki_page", "slug", "wiki"),
+    "experience": page("experience", "slug", "experience"),
+    "insights": page("insights"),
+    "policies": page("policy"),
+    "policy": page("project_policy", "slug"),
+    "event": page("audit_event", "1"),
 }
 FRAGMENTS = {
     "count": page("inbox_count"),
@@ -80,8 +94,29 @@ ACTIONS = {
     "cancel": page("cancel", "slug", "root"),
     "new work": page("new_work"),
     "together": page("bulk"),
+    "upload": page("new_work_upload"),
+    "new agent": page("agent_new"),
+    "agent's scopes": page("agent_change", "agent"),
+    "rotate": page("agent_rotate", "agent"),
+    "revoke": page("agent_revoke", "agent"),
+    "review the policy": page("policy_review", "slug", "limits"),
+    "save the policy": page("policy_save", "slug", "limits"),
+    "new page": page("wiki_new", "slug"),
+    "edit a page": page("wiki_edit", "slug", "wiki"),
+    "review a page": page("wiki_review", "slug", "wiki"),
+    "new experience": page("experience_new", "slug"),
+    "review an experience": page("experience_review", "slug", "experience"),
 }
 READ = {**PAGES, **FRAGMENTS}
+
+
+@pytest.fixture
+def waiting(waiting: Waiting) -> Waiting:
+    """A project that waits, with an agent, a page and an experience."""
+    new_agent("an-agent")
+    write_page(project=waiting.project, name="a-page", text=PageText("x"), actor=SYSTEM)
+    write_experience(project=waiting.project, title="x", body="", actor=SYSTEM)
+    return waiting
 
 
 Statuses = dict[str, int]
@@ -144,7 +179,10 @@ def test_anonymous_changes_nothing(waiting: Waiting, client: Client) -> None:
 
 
 def test_get_and_head_never_act(waiting: Waiting, sir_client: Client) -> None:
-    names = ("decide", "pause", "resume", "replan", "comment", "draft")
+    names = (
+        "decide", "pause", "resume", "replan", "comment", "draft", "upload", "rotate",
+        "review the policy", "save the policy", "review a page", "review an experience",
+    )  # fmt: skip
     urls = {name: ACTIONS[name](waiting) for name in names}
     asked = {"verdict": "approve", "reason": "x"}
     assert {sir_client.get(url, asked).status_code for url in urls.values()} == {405}

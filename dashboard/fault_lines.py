@@ -1,0 +1,27 @@
+"""Faults of an uploaded file, each with its line and its place in the document."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from orchestration.errors import Fault
+
+_LINED = re.compile(r"line (?P<line>\d+): (?P<said>.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class FaultLine:
+    """One fault. Shape: `line` is empty where it is not known."""
+
+    line: str
+    path: str
+    said: str
+
+
+def fault_line(fault: Fault) -> FaultLine:
+    """Take the line out of a fault's message."""
+    found = _LINED.match(fault["message"])
+    if found is None:
+        return FaultLine("", fault["path"], fault["message"])
+    return FaultLine(found["line"], fault["path"], found["said"])

@@ -1,0 +1,34 @@
+"""The workflows to choose from, said in the reader's language where their words are known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from django.utils.translation import gettext_lazy as _
+
+from orchestration.workflows.dispatch import list_workflows
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrPromise
+
+WORKFLOW_WORDS: Mapping[str, str | StrPromise] = {
+    "three-step": _("Plan, audit and lock before anything runs, whatever the score would be."),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowLine:
+    """One workflow to start."""
+
+    name: str
+    words: str
+
+
+def workflow_lines() -> list[WorkflowLine]:
+    """List the workflows that exist; one without words of ours shows its own description."""
+    return [
+        WorkflowLine(one.name, str(WORKFLOW_WORDS.get(one.name) or one.description))
+        for one in list_workflows()
+    ]

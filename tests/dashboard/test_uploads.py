@@ -1,0 +1,148 @@
+"""Uploads: a playbook or a master list, all of it or none, each fault with its line."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from django.contrib.auth.models import User
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+
+from orchestration.models import AuditEvent, Project, Task
+from orchestration.workflows.uploads import MAX_UPLOAD_BYTES
+from tests.factories import new_project
+
+PLAYBOOK = """title: Say hello
+steps:
+  - id: one
+    action: write it
+    run: ["true"]
+"""
+
+
+@pytest.fixture
+def project(db: None) -> Project:
+    return new_project("work")
+
+
+def send(client: Client, text: str | bytes, name: str = "list.yaml", slug: str = "work") -> object:
+    data = text.encode() if isinstance(text, str) else text
+    return client.post("/new/upload/", {"project": slug, "file": SimpleUploadedFile(name, data)})
+
+
+def faults(answer: object) -> list[tuple[str, str]]:
+    """The lines and places of the faults that the page lists."""
+    page = answer.content.decode()  # type: ignore[attr-defined]
+    found = re.findall(r'<td class="num mono">(\d*)</td><td class="mono">([^<]*)</td>', page)
+    return [(line, place) for line, place in found]
+
+
+def test_playbook_becomes_one_task_and_its_commands_are_not_trusted(
+    sir: User, sir_client: Client, project: Project
+) -> None:
+    answer = send(sir_client, PLAYBOOK, "hello.yaml")
+    assert answer.status_code == 303, answer.content.decode()[-2000:]  # type: ignore[attr-defined]
+    root = Task.objects.get(parent=None)
+    assert answer["Location"] == f"/projects/work/tasks/{root.pk}/"  # type: ignore[index]
+    assert root.title == "Say hello"
+    plan = root.plans.get()
+    assert not plan.is_trusted
+
+
+@pytest.mark.parametrize("name", ["list.yaml", "list.json"])
+def test_master_list_becomes_its_tasks(
+    name: str, sir: User, sir_client: Client, project: Project
+) -> None:
+    entries = {"a": {"status": "PENDING"}, "b": {"status": "COMPLETED", "depends_on": ["a"]}}
+    text = json.dumps({"master_task_list": entries}, indent="\t" if name.endswith("json") else 2)
+    answer = send(sir_client, text, name)
+    assert answer.status_code == 303, answer.content.decode()[-2000:]  # type: ignore[attr-defined]
+    assert answer["Location"] == "/projects/work/"  # type: ignore[index]
+    assert list(Task.objects.order_by("number").values_list("external_key", flat=True)) == [
+        "a",
+        "b",
+    ]
+
+
+def test_one_fault_keeps_everything_out_and_each_has_its_line(
+    sir: User, sir_client: Client, project: Project
+) -> None:
+    text = "a:\n  status: PENDING\nb:\n  status: MAYBE\nc:\n  status: PENDING\n  rank: high\n"
+    events = AuditEvent.objects.count()
+    answer = send(sir_client, text)
+    assert answer.status_code == 422  # type: ignore[attr-defined]
+    assert faults(answer) == [("4", "b.status"), ("7", "c.rank")]
+    assert b"Nothing was taken in." in answer.content  # type: ignore[attr-defined]
+    assert not Task.objects.exists()
+    assert AuditEvent.objects.count() == events
+
+
+def test_faulty_playbook_names_its_lines(sir: User, sir_client: Client, project: Project) -> None:
+    text = PLAYBOOK.replace("run:", "rum:") + "  - id: two\n    depends_on: [nowhere]\n"
+    answer = send(sir_client, text, "bad.yaml")
+    assert answer.status_code == 422  # type: ignore[attr-defined]
+    lines = [line for line, _place in faults(answer)]
+    assert lines
+    assert all(lines)
+    assert not Task.objects.exists()
+
+
+def test_playbook_that_needs_files_beside_it_is_refused_with_its_line(
+    sir: User, sir_client: Client, project: Project
+) -> None:
+    text = PLAYBOOK.replace('["true"]', '["sh {playbook_dir}/run.sh"]')
+    answer = send(sir_client, text, "tools.yaml")
+    assert answer.status_code == 422  # type: ignore[attr-defined]
+    assert faults(answer) == [("3", "steps.0")]
+
+
+BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{chr(ord('a') + n)}: &{chr(ord('a') + n)} [{', '.join(['*' + chr(ord('a') + n - 1)] * 9)}]\n"
+    for n in range(1, 12)
+)
+HOSTILE = {
+    "aliases that multiply": BOMB,
+    "nesting without end": "[" * 10_000,
+    "a tag that calls": "a: !!python/object/apply:os.system ['true']\n",
+    "an alias to itself": "a: &a [*a]\n",
+    "a key given twice": "a: {status: PENDING}\na: {status: PENDING}\n",
+    "no text": b"\xff\xfe\x00",
+    "nothing": "",
+    "a list": "- a\n- b\n",
+    "a word": "hello",
+    "numbers as keys": "1: {status: MAYBE}\n",
+    "markup": "<script>alert(1)</script>: {status: x}\n",
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE.keys())
+def test_hostile_file_is_refused_and_changes_nothing(
+    text: str | bytes, sir: User, sir_client: Client, project: Project
+) -> None:
+    answer = send(sir_client, text, "../../<b>x</b>.yaml")
+    assert answer.status_code == 422, answer.status_code  # type: ignore[attr-defined]
+    page = answer.content.decode()  # type: ignore[attr-defined]
+    assert "<b>x</b>" not in page
+    assert "<script>alert" not in page
+    assert not Task.objects.exists()
+
+
+def test_file_over_the_limit_is_refused(sir: User, sir_client: Client, project: Project) -> None:
+    answer = send(sir_client, b"#" * (MAX_UPLOAD_BYTES + 1))
+    assert answer.status_code == 413  # type: ignore[attr-defined]
+    missing = sir_client.post("/new/upload/", {"project": "work"})
+    assert missing.status_code == 422
+    assert b"Choose a file first." in missing.content
+
+
+def test_only_sir_uploads(viewer_client: Client, client: Client, project: Project) -> None:
+    for who in (viewer_client, client):
+        assert send(who, PLAYBOOK).status_code == 403  # type: ignore[attr-defined]
+    assert b'type="file"' not in viewer_client.get("/new/").content
+    assert not Task.objects.exists()
+
+
+def test_unknown_project_is_not_found(sir: User, sir_client: Client, project: Project) -> None:
+    assert send(sir_client, PLAYBOOK, slug="nowhere").status_code == 404  # type: ignore[attr-defined]
