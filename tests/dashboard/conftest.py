@@ -12,7 +12,18 @@ from django.test import Client
 
 from orchestration.models import Decision, Project, Task
 from orchestration.services.audit import seal_events
-from tests.factories import child, drive, new_project, new_sir, open_decision_of, step, submit_plan
+from orchestration.services.knowledge import PageText, write_experience, write_page
+from orchestration.services.work import SYSTEM
+from tests.factories import (
+    child,
+    drive,
+    new_agent,
+    new_project,
+    new_sir,
+    open_decision_of,
+    step,
+    submit_plan,
+)
 
 PATCH = """--- a/greeting.txt
 +++ b/greeting.txt
@@ -97,6 +108,14 @@ def make_waiting(slug: str = "", **rest: Any) -> Waiting:
 @pytest.fixture
 def waiting(sir: User) -> Waiting:
     return make_waiting("hello")
+
+
+def furnish(held: Waiting) -> Waiting:
+    """Give a project what the remaining pages show: an agent, a wiki page and an experience."""
+    new_agent("an-agent")
+    write_page(project=held.project, name="a-page", text=PageText("x"), actor=SYSTEM)
+    write_experience(project=held.project, title="x", body="", actor=SYSTEM)
+    return held
 
 
 def verdict_form(decision: Decision, verdict: str, **rest: str) -> dict[str, str]:

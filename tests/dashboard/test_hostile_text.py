@@ -9,8 +9,18 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from dashboard.richtext import language_of, render_markdown
-from orchestration.models import Assignment, Decision, LogChunk, Output, Task, ToolCall
-from tests.dashboard.conftest import Waiting
+from orchestration.models import (
+    Assignment,
+    Decision,
+    Experience,
+    LogChunk,
+    Output,
+    Task,
+    ToolCall,
+    WikiPage,
+    WikiVersion,
+)
+from tests.dashboard.conftest import Waiting, furnish
 from tests.dashboard.test_page_access import READ
 from tests.factories import (
     agent_step,
@@ -66,6 +76,12 @@ def faults(page: str) -> list[str]:
 
 
 @pytest.fixture
+def waiting(waiting: Waiting) -> Waiting:
+    """A project that waits, with an agent, a page and an experience."""
+    return furnish(waiting)
+
+
+@pytest.fixture
 def attacked(waiting: Waiting) -> Waiting:
     """A waiting project in which every text of an agent is an attack."""
     decision, defect = waiting.decision, waiting.decision.defect
@@ -95,6 +111,9 @@ def attacked(waiting: Waiting) -> Waiting:
     )
     Assignment.objects.update(prompt=ATTACK, error=ATTACK, input={"text": ATTACK})
     ToolCall.objects.update(command=ATTACK, tool=ATTACK[:120])
+    WikiPage.objects.update(title=ATTACK[:300], summary=MARKDOWN_ATTACK, body=MARKDOWN_ATTACK)
+    WikiVersion.objects.update(title=ATTACK[:300], author=ATTACK[:140])
+    Experience.objects.update(title=ATTACK[:300], body=MARKDOWN_ATTACK, author=ATTACK[:140])
     return waiting
 
 

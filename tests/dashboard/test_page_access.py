@@ -9,10 +9,8 @@ from django.test import Client
 from django.urls import reverse
 
 from orchestration.models import Artifact, Assignment, AuditEvent, Experience
-from orchestration.services.knowledge import PageText, write_experience, write_page
-from orchestration.services.work import SYSTEM
-from tests.dashboard.conftest import Waiting
-from tests.factories import new_agent, new_project
+from tests.dashboard.conftest import Waiting, furnish
+from tests.factories import new_project
 
 Address = Callable[[Waiting], str]
 
@@ -113,10 +111,7 @@ READ = {**PAGES, **FRAGMENTS}
 @pytest.fixture
 def waiting(waiting: Waiting) -> Waiting:
     """A project that waits, with an agent, a page and an experience."""
-    new_agent("an-agent")
-    write_page(project=waiting.project, name="a-page", text=PageText("x"), actor=SYSTEM)
-    write_experience(project=waiting.project, title="x", body="", actor=SYSTEM)
-    return waiting
+    return furnish(waiting)
 
 
 Statuses = dict[str, int]
