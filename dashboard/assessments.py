@@ -17,6 +17,7 @@ from dashboard.drawings import scale_parts
 from dashboard.phrases import listed
 from orchestration.models import Assessment
 from orchestration.policy import Thresholds
+from orchestration.states import Route
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrPromise
@@ -194,10 +195,14 @@ def scorer_words(score: Assessment) -> str:
     return score.agent.name if score.agent is not None else backend_word(score.backend)
 
 
-def upgrade_lines(scores: Sequence[Assessment]) -> list[tuple[str, int | None]]:
-    """Why a task was scored again while it ran, each time with its new total."""
+def upgrade_lines(scores: Sequence[Assessment]) -> list[tuple[str, int | None, bool]]:
+    """Why a task was scored again while it ran, its new total, and whether it is planned now."""
     return [
-        (str(TRIGGER_WORDS.get(one.trigger, one.trigger)), one.total)
+        (
+            str(TRIGGER_WORDS.get(one.trigger, one.trigger)),
+            one.total,
+            one.outcome == Route.THREE_STEP,
+        )
         for one in scores
         if one.trigger
     ]

@@ -155,6 +155,25 @@ def apply_score(
     At depth 3 a complex task takes the light plan: nothing may be planned below it. So does one
     that an agent spawned, and one that a profile does itself.
     """
+    route = result.route
+    is_leaf = task.is_spawned or bool(task.role) or task.depth >= task.project.policy.limits.depth
+    if route is Route.THREE_STEP and is_leaf:
+        route = Route.LIGHT_PLAN
+    risk = RiskLevel(task.risk_level) if task.risk_level else result.risk_level
+    set_route(work, task, route, result.complexity, risk, total=result.total)
+    record_score(work, task, result, backend=backend, agent_id=agent_id, trigger=trigger)
+
+
+def record_score(
+    work: Work,
+    task: Task,
+    result: Score,
+    *,
+    backend: str,
+    agent_id: int | None = None,
+    trigger: str = "",
+) -> None:
+    """Store an S1 record and its event. Shape: the event names the route that the task takes."""
     scored = result.as_json()
     Assessment.objects.create(
         task=task,
@@ -169,12 +188,6 @@ def apply_score(
         rationale=result.rationale,
         created_at=work.now,
     )
-    route = result.route
-    is_leaf = task.is_spawned or bool(task.role) or task.depth >= task.project.policy.limits.depth
-    if route is Route.THREE_STEP and is_leaf:
-        route = Route.LIGHT_PLAN
-    risk = RiskLevel(task.risk_level) if task.risk_level else result.risk_level
-    set_route(work, task, route, result.complexity, risk, total=result.total)
     work.record(
         "assessment.s1",
         subject=f"task:{task.pk}",
@@ -182,7 +195,7 @@ def apply_score(
         task_id=task.pk,
         after={
             "total": result.total,
-            "route": route.value,
+            "route": str(task.route),
             "dimensions": scored["dimensions"],
         },
         why=trigger,

@@ -7,7 +7,7 @@ Source: DESIGN section 6 ("Dynamic upgrade").
 from __future__ import annotations
 
 from orchestration.models import Task
-from orchestration.rules.scoring import RunRecord, rescore, upgrade_due
+from orchestration.rules.scoring import RunRecord, Score, rescore, upgrade_due
 from orchestration.services.assignments import cancel_live
 from orchestration.services.lookups import lock_project
 from orchestration.services.moves import move_task
@@ -15,6 +15,7 @@ from orchestration.services.plan_requests import start_planning
 from orchestration.services.readiness import (
     apply_score,
     assessed_text,
+    record_score,
     start_roots,
 )
 from orchestration.services.work import Work
@@ -38,6 +39,7 @@ def run_record(task: Task, *, failures: int | None = None) -> RunRecord:
 def upgrade_if_due(work: Work, task: Task, *, failures: int | None = None) -> bool:
     """Re-score a direct or light task whose run says so; return whether it moved to three-step.
 
+    One that is not over the threshold stays as it is, with its route; the score is on record.
     From claimed, working, blocked or failed, never from review. The executor's assignment is
     cancelled with code `upgraded`; its outputs stay and become planning input.
     Locks: expects the task locked.
@@ -53,9 +55,10 @@ def upgrade_if_due(work: Work, task: Task, *, failures: int | None = None) -> bo
     if trigger is None:
         return False
     result = rescore(assessed_text(task), record, policy, depth=task.depth)
-    apply_score(work, task, result, backend="rules", trigger=trigger)
     if result.route is not Route.THREE_STEP:
+        _note_stay(work, task, result, trigger)
         return False
+    apply_score(work, task, result, backend="rules", trigger=trigger)
     cancel_live(work, [task.pk], why=UPGRADED)
     task.assignee = None
     task.tries = 0
@@ -68,3 +71,10 @@ def upgrade_if_due(work: Work, task: Task, *, failures: int | None = None) -> bo
     else:
         start_planning(work, task)
     return True
+
+
+def _note_stay(work: Work, task: Task, result: Score, trigger: str) -> None:
+    """Record a score that changes nothing, once: each further step would say the same again."""
+    last = task.assessments.filter(stage="S1").last()
+    if last is None or (last.trigger, last.total) != (trigger, result.total):
+        record_score(work, task, result, backend="rules", trigger=trigger)
