@@ -96,12 +96,15 @@ def command_success(
 
 
 def next_root(project: Project) -> Task | None:
-    """The root the loop works on next: one begun, else one that may start, by rank."""
+    """The root the loop works on next: the planned one at work, else one begun or that may start.
+
+    Small work that somebody has in hand does not hide the root that was just sent to planning.
+    """
     begun = _roots(project).filter(status__in=[state.value for state in BEGUN])
-    found = begun.order_by("rank", "pk").first()
-    if found is None:
+    found = begun.order_by("-is_planned", "rank", "pk").first()
+    if found is None or not found.is_planned:
         planned = waiting_roots(project.pk, limit=1)
-        found = planned[0] if planned else None
+        found = planned[0] if planned else found
     if found is None:
         startable = _roots(project).filter(
             status__in=[state.value for state in STARTABLE], remaining_dependencies=0

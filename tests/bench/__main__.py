@@ -23,7 +23,7 @@ import django
 import psycopg
 import redis as redis_library
 
-from tests.bench import bare_celery, claims, workloads
+from tests.bench import bare_celery, claims, simulated, workloads
 from tests.bench.bare_celery import bare_workers
 from tests.bench.installation import PLAIN, Installation, embedded, quantile, scaled_out
 from tests.bench.prompts import prompt_latencies
@@ -162,6 +162,28 @@ def prefilter_rows() -> list[Row]:
     ]
 
 
+def loop_rows(folder: Path) -> list[Row]:
+    """The loop's decision after one verdict as the list grows, on both databases."""
+    rows: list[Row] = []
+    for title, environment in simulated.databases(folder):
+        for roots in (1_000, 10_000):
+            took = simulated.decision_times(folder, environment, roots)
+            work = f"loop's decision after one verdict, {roots:,} roots, {title}"
+            rows.append((work, words(took), "p50 < 50"))
+    return rows
+
+
+def simulation_rows(folder: Path) -> list[Row]:
+    """Whole projects of 2,000 roots with faults, each seed on one of the databases."""
+    rows: list[Row] = []
+    for title, environment in simulated.databases(folder):
+        for seed in simulated.SEEDS[title]:
+            told = simulated.simulation(folder, environment, seed)
+            work = f"simulation of {simulated.TASKS:,} roots with faults, seed {seed}, {title}"
+            rows.append((work, told, "100 of 100, every invariant"))
+    return rows
+
+
 def report(rows: Sequence[Row]) -> str:
     """The page, with the machine and the versions it was measured on."""
     versions = (
@@ -189,6 +211,7 @@ def report(rows: Sequence[Row]) -> str:
 def main(arguments: Sequence[str]) -> int:
     """Run what is asked for; all of it writes the page."""
     everything = {"S0", "W1", "W2", "W3", "W4", "W6", "prompt", "memory", "claims"}
+    everything |= {"loop", "simulation"}
     wanted = set(arguments) or everything
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="countersign-bench-") as folder:
@@ -198,6 +221,10 @@ def main(arguments: Sequence[str]) -> int:
             rows += measure_embedded(Path(folder), wanted)
         if wanted & {"W1", "W2", "W3", "W4", "prompt"}:
             rows += measure_scaled_out(Path(folder), wanted)
+        if "loop" in wanted:
+            rows += loop_rows(Path(folder))
+        if "simulation" in wanted:
+            rows += simulation_rows(Path(folder))
         if "claims" in wanted:
             rows += measure_claims(Path(folder))
     page = report(rows)
