@@ -47,7 +47,7 @@ def upgrade_if_due(work: Work, task: Task, *, failures: int | None = None) -> bo
     policy = task.project.policy
     if task.route not in (Route.DIRECT, Route.LIGHT_PLAN) or task.run:
         return False
-    is_leaf = task.is_spawned or task.depth >= policy.limits.depth
+    is_leaf = task.is_spawned or bool(task.role) or task.depth >= policy.limits.depth
     if is_leaf or task.status == TaskStatus.REVIEW:
         return False
     record = run_record(task, failures=failures)

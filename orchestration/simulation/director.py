@@ -11,6 +11,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any
 
 from django.contrib.auth.models import User
 from django.utils import timezone
@@ -330,9 +331,13 @@ class Director:
             cancel_task(task_id=pk, actor=self._sir_acts(), reason=f"{key} was given up")
 
     def _decide(self, decision: Decision, verdict: str, *, text: str = "") -> None:
+        payloads: dict[str, dict[str, Any]] = {
+            "amend": {"text": text},
+            "waive": {"release_dependents": True},
+        }
         given = GivenVerdict(
             verdict, decision.version, decision.digest, "as scripted",
-            {"amend": {"text": text}, "waive": {"release_dependents": True}}.get(verdict),
+            payloads.get(verdict),
         )  # fmt: skip
         decide_decision(
             decision_id=decision.pk, verdict=given, actor=self._sir_acts(), user_id=self.sir.pk
