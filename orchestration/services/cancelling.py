@@ -38,7 +38,8 @@ def cancel_tree(work: Work, task: Task, *, why: str, reason: str = BY_SIR) -> No
         start_roots(work, project)
         return
     if task.is_spawned:
-        tell_spawner(work, task, lock_task(task.parent_id))
+        # The row in hand is as it was before it was cancelled.
+        tell_spawner(work, lock_task(task.pk), lock_task(task.parent_id))
         return
     _cancel_dependents(work, task, why=why, reason=reason)
     root = lineage_root(task)

@@ -13,6 +13,7 @@ from orchestration.errors import Conflict
 from orchestration.models import Task
 from orchestration.services.assignments import cancel_live
 from orchestration.services.blueprints import descendant_ids
+from orchestration.services.delegations import close_delegations, outcome_of, tell_delegator
 from orchestration.services.inbox import withdraw_open
 from orchestration.services.mail import AGENT_PREFIX, Address, Letter, store_mail
 from orchestration.services.moves import supersede_task, void_defects
@@ -47,26 +48,34 @@ def require_children_ended(task: Task) -> None:
 
 
 def tell_spawner(work: Work, child: Task, spawner: Task) -> None:
-    """Tell the spawner how a child ended: a comment on its task, and mail to its agent."""
+    """Tell the spawner how a child ended: a comment on its task, and mail to its agent.
+
+    Where the child was delegated by mail, that is the answer to it, and the delegation is closed.
+    Locks: expects the child and the spawner locked.
+    """
     child.project = spawner.project
-    said = f"{child} ended: {child.status}"
-    reason = child.status_detail or child.cancel_reason
-    body = f"{said}, {reason}" if reason else said
-    add_comment(work, spawner, CommentInput(body=body[:2000]), author="system", mentions=False)
+    body = outcome_of(child)
+    add_comment(work, spawner, CommentInput(body=body), author="system", mentions=False)
+    began = close_delegations(work, child, body)
     lease = spawner.assignments.select_related("agent").filter(
         seat=Seat.EXECUTOR.value, status=AssignmentStatus.LEASED.value, agent__isnull=False
     )
     held = lease.first()
-    if held is None or held.agent is None:
+    holder = held.agent if held is not None else None
+    for first in began:
+        if holder is None or first.sender_agent_id != holder.pk:
+            tell_delegator(work, child, first, body)
+    if holder is None:
         return
     letter = Letter(
         project=spawner.project,
         task=child,
         type=MailType.INFORM,
         sender="system",
-        to=[Address(f"{AGENT_PREFIX}{held.agent.name}", held.agent)],
-        parts=[{"text": body[:2000]}],
+        to=[Address(f"{AGENT_PREFIX}{holder.name}", holder)],
+        parts=[{"text": body}],
         details={"child": str(child.pk), "status": child.status},
+        in_reply_to=next((one for one in began if one.sender_agent_id == holder.pk), None),
     )
     with work.as_system():
         store_mail(work, letter)

@@ -26,6 +26,7 @@ from orchestration.services.clocks import set_clocks_right, wrong_clocks
 from orchestration.services.completion import check_planned
 from orchestration.services.cross_checks import resume_review
 from orchestration.services.decisions import Verdict, decide_decision
+from orchestration.services.delegations import close_ended_delegation, ended_delegations
 from orchestration.services.failures import end_without_result, reclaim
 from orchestration.services.idempotency import forget_old_answers
 from orchestration.services.inbox import withdraw_decision
@@ -352,6 +353,11 @@ def pass_on_intents() -> int:
     return _each(overdue_intents(), pass_on_intent)
 
 
+def close_what_was_delegated() -> int:
+    """Close the delegations of work that has ended, and tell who delegated it."""
+    return _each(ended_delegations(), close_ended_delegation)
+
+
 def right_wrong_clocks() -> int:
     """Start clocks that were left standing in a running project, stop those left running."""
     return _each(wrong_clocks(), set_clocks_right)
@@ -375,6 +381,7 @@ PARTS: Mapping[str, Callable[[], int]] = {
     "orphaned_decisions": close_orphaned_decisions,
     "intents": pass_on_intents,
     "unasked": ask_what_was_not_asked,
+    "delegations": close_what_was_delegated,
     "unmanned": pass_unmanned_checks,
     "stranded": restart_stranded_tasks,
     "replanned": replan_due_roots,
