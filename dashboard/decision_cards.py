@@ -198,6 +198,8 @@ def _description(decision: Decision) -> str:
     detail = content.get("detail") if "understanding" not in content else ""
     if decision.kind == K.BUDGET_EXCEEDED:
         detail = over_budget_words(content.get("exceeded") or {})
+        if content.get("is_finished"):
+            detail = f"{detail}\n\n{gettext('Its result is handed in and waits for your word.')}"
     elif decision.defect is not None and description is not None:
         description = check_words(str(description))
     parts = [description, detail, content.get("amended")]

@@ -18,11 +18,11 @@ from orchestration.models import Assignment, Task
 from orchestration.rules.dag import canonical_digest
 from orchestration.services.agent_claims import Wish, take_for_agent
 from orchestration.services.assignments import extend_lease, requeue, same_token
-from orchestration.services.budgets import note_usage, record_overrun, stop_over_budget
+from orchestration.services.budgets import exceeded, note_usage, record_overrun, stop_over_budget
 from orchestration.services.holds import Hold, lock_hold, require_hold
 from orchestration.services.loop import settle_ending
 from orchestration.services.orphans import has_ever_held, keep_orphan
-from orchestration.services.results import record_agent_result
+from orchestration.services.results import record_agent_result, require_readable
 from orchestration.services.retrying import retry_on_deadlock
 from orchestration.services.tasks import require_at_work
 from orchestration.services.tool_calls import append_to_log
@@ -50,6 +50,8 @@ FOLLOWING = "next"
 """Key in `Assignment.result`: the assignment that was taken with the result."""
 FAULTS = "faults"
 """Key in `Assignment.result`: what was wrong with a plan that used up a revision."""
+HELD = "held"
+"""Key in `Assignment.result`: a result that waits for Sir to raise the limit it went over."""
 LATE_TITLE = "Late result"
 
 
@@ -143,8 +145,12 @@ def _record(
             contradiction = _contradicted(work, row)
         else:
             require_hold(row, hold)
+            if _standing(row).get(REPORT) == digest and HELD in _standing(row):
+                return Recorded(row, is_repeat=True)
             require_movable(row)
             note_usage(work, row, usage)
+            if _is_held(work, row, document, digest):
+                return Recorded(row, is_repeat=False)
             record_overrun(work, row)
             record_agent_result(work, row, row.task.parent, document)
             work.flush()
@@ -153,6 +159,41 @@ def _record(
             _note_report(work, row, digest, following)
             return Recorded(row, is_repeat=False, following=following)
     raise contradiction
+
+
+def _is_held(work: Work, row: Assignment, document: Mapping[str, Any], digest: str) -> bool:
+    """Hold a finished result whose figures are over a limit until Sir raises it.
+
+    A failure is taken as it is: there is nothing more to spend on it. Return whether it is held.
+    Errors: Invalid listing every fault of the document.
+    """
+    if document.get("status") == "failed" or not exceeded(row):
+        return False
+    require_readable(row, document)
+    if not stop_over_budget(work, row, is_finished=True):
+        return False
+    row.result = _standing(row) | {HELD: dict(document), REPORT: digest}
+    work.touch(row, "result")
+    return True
+
+
+def take_held_result(work: Work, row: Assignment) -> None:
+    """Record the result that was held over its figures, once Sir raised the limit.
+
+    Locks: expects parent, task and assignment locked, and the task at work again.
+    """
+    standing = _standing(row)
+    document, digest = standing.pop(HELD, None), standing.pop(REPORT, "")
+    if not isinstance(document, Mapping):
+        return
+    row.result = standing or None
+    work.touch(row, "result")
+    work.flush()
+    with work.as_system():
+        record_agent_result(work, row, row.task.parent, document)
+        work.flush()
+        settle_ending(work, row.task)
+        _note_report(work, row, digest, None)
 
 
 def _note_report(work: Work, row: Assignment, digest: str, following: Assignment | None) -> None:

@@ -51,10 +51,10 @@ def exceeded(row: Assignment) -> dict[str, dict[str, float]]:
     return over
 
 
-def stop_over_budget(work: Work, row: Assignment) -> bool:
+def stop_over_budget(work: Work, row: Assignment, *, is_finished: bool = False) -> bool:
     """Stop a leased assignment that is over a limit: its clock stands, its task waits for Sir.
 
-    Return whether it was stopped.
+    `is_finished` says that its result came with the figures and is held. Return whether it stopped.
     Locks: expects the task and the assignment locked, and the lease checked.
     """
     over, task = exceeded(row), row.task
@@ -67,11 +67,13 @@ def stop_over_budget(work: Work, row: Assignment) -> bool:
         move_task(work, task, TaskStatus.WAITING_HUMAN, detail="over budget", why=BUDGET)
         if not row.is_clock_stopped:
             stop_clock(work, row)
-        _ask(work, row, over)
+        _ask(work, row, over, is_finished=is_finished)
     return True
 
 
-def _ask(work: Work, row: Assignment, over: Mapping[str, Mapping[str, float]]) -> Decision:
+def _ask(
+    work: Work, row: Assignment, over: Mapping[str, Mapping[str, float]], *, is_finished: bool
+) -> Decision:
     words = "; ".join(f"{name} {one['used']:g} of {one['limit']:g}" for name, one in over.items())
     return open_decision(
         work,
@@ -89,6 +91,7 @@ def _ask(work: Work, row: Assignment, over: Mapping[str, Mapping[str, float]]) -
             "usage": dict(row.usage),
             "detail": words,
             "description": row.task.description,
+            "is_finished": is_finished,
         },
     )
 

@@ -50,7 +50,7 @@ def ended_delegations() -> list[int]:
     """List tasks that ended while a delegation of them is open, oldest conversation first."""
     rows = Conversation.objects.filter(_OPEN).filter(_ENDED).order_by("pk")
     found = rows.values_list("task_id", flat=True)[:BATCH]
-    return list(dict.fromkeys(pk for pk in found if pk is not None))
+    return list(dict.fromkeys(found))
 
 
 @retry_on_deadlock

@@ -14,6 +14,7 @@ from typing import Any
 from orchestration.contracts.results import CommentInput, OutputInput
 from orchestration.errors import MissingHandoff, MissingOutput
 from orchestration.models import Agent, Assignment, Output, Task
+from orchestration.rules.handoff import check_handoff
 from orchestration.rules.tool_record import run_marks
 from orchestration.services.handshake_gate import may_start, require_start
 from orchestration.services.loop import fail_leaf, settle_ending
@@ -30,7 +31,10 @@ from orchestration.services.review import start_review
 from orchestration.services.spawned import require_children_ended
 from orchestration.services.verification import is_handed_in
 from orchestration.services.work import Work
-from orchestration.states import AssignmentStatus, TaskStatus
+from orchestration.states import AssignmentStatus, CommentType, TaskStatus
+
+NO_OUTPUT = "review needs at least one output; none was handed in"
+NO_HANDOFF = "review needs a hand-off comment; none was handed in"
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +153,28 @@ def _review(
     return ready
 
 
+def require_recordable(assignment: Assignment, hand_in: HandIn) -> None:
+    """Raise what recording a hand-in for review would raise, and change nothing.
+
+    Errors: HandshakeRequired, MissingOutput, MissingHandoff, Conflict for open children; Invalid
+    for a hand-off that is too long; Forbidden by its profile.
+    """
+    task = assignment.task
+    require_start(task, assignment)
+    has_output, has_handoff = is_handed_in(assignment)
+    if not (has_output or hand_in.outputs):
+        raise MissingOutput(NO_OUTPUT)
+    comment = hand_in.comment
+    is_handoff = comment is not None and comment.comment_type is CommentType.HANDOFF
+    if not (has_handoff or is_handoff):
+        raise MissingHandoff(NO_HANDOFF)
+    if comment is not None and is_handoff:
+        check_handoff(comment.body)
+    for document, _ in hand_in.outputs:
+        require_may_hand_in(task, document, assignment)
+    require_children_ended(task)
+
+
 def require_handed_in(assignment: Assignment) -> None:
     """Raise unless this attempt has an output and its holder's hand-off.
 
@@ -156,6 +182,6 @@ def require_handed_in(assignment: Assignment) -> None:
     """
     has_output, has_handoff = is_handed_in(assignment)
     if not has_output:
-        raise MissingOutput("review needs at least one output; none was handed in")
+        raise MissingOutput(NO_OUTPUT)
     if not has_handoff:
-        raise MissingHandoff("review needs a hand-off comment; none was handed in")
+        raise MissingHandoff(NO_HANDOFF)

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from orchestration.contracts.documents import Document
 from orchestration.contracts.results import (
     AuditorResult,
     CrossVerifierResult,
@@ -29,7 +30,7 @@ from orchestration.rules.scoring import parse_external_score
 from orchestration.seats.registry import EXTERNAL
 from orchestration.services.completion import check_planned
 from orchestration.services.cross_checks import record_cross_check
-from orchestration.services.execution import HandIn, record_executor
+from orchestration.services.execution import HandIn, record_executor, require_recordable
 from orchestration.services.fixes import (
     finished_diff,
     record_fix,
@@ -239,6 +240,30 @@ def record_agent_result(
         document = audited.to_document()
     move_assignment(work, assignment, AssignmentStatus.DONE)
     return _record_thought(work, seat, assignment, document, backend=EXTERNAL)
+
+
+SHAPES: Mapping[Seat, type[Document]] = {
+    Seat.EXECUTOR: ExecutorResult,
+    Seat.FIXER: FixerResult,
+    Seat.QA: QaResult,
+    Seat.CROSS_VERIFIER: CrossVerifierResult,
+    Seat.SCORER: ScorerResult,
+    Seat.AUDITOR: AuditorResult,
+}
+"""What each seat hands in; a plan is read with every fault by `record_plan`."""
+
+
+def require_readable(assignment: Assignment, document: Mapping[str, Any]) -> None:
+    """Raise where a result could not be recorded, before it is held back.
+
+    Errors: Invalid listing every fault; for an executor those of its hand-in.
+    """
+    shape = SHAPES.get(Seat(assignment.seat))
+    if HANDSHAKE in assignment.input:
+        shape = IntentResult
+    parsed = parse_document(shape, document) if shape is not None else None
+    if assignment.seat == Seat.EXECUTOR and isinstance(parsed, ExecutorResult):
+        require_recordable(assignment, agent_hand_in(assignment.task, parsed))
 
 
 def agent_hand_in(task: Task, result: ExecutorResult) -> HandIn:

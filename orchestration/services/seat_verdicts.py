@@ -9,6 +9,7 @@ from __future__ import annotations
 from orchestration.errors import Conflict
 from orchestration.models import Assignment, Decision, Task
 from orchestration.models.rows import fetch_rows
+from orchestration.services.agent_results import take_held_result
 from orchestration.services.budgets import raised_limits
 from orchestration.services.clocks import renew_lease
 from orchestration.services.completion import complete_task
@@ -55,7 +56,10 @@ def final_review(work: Work, decision: Decision, verdict: str) -> None:
 
 
 def budget_exceeded(work: Work, decision: Decision, verdict: str) -> None:
-    """Raise the limit and let the work go on under a full lease, or end it."""
+    """Raise the limit and let the work go on under a full lease, or end it.
+
+    A result that came with the figures is recorded then, as it was handed in.
+    """
     task = _task(decision)
     rows = fetch_rows(Assignment, "id = %s", [int(decision.content["assignment"])], lock=True)
     row = rows[0] if rows and rows[0].status == AssignmentStatus.LEASED else None
@@ -75,3 +79,4 @@ def budget_exceeded(work: Work, decision: Decision, verdict: str) -> None:
         why="Sir raised the limit",
     )  # fmt: skip
     renew_lease(work, row, seconds=task.project.policy.limits.lease_seconds)
+    take_held_result(work, row)

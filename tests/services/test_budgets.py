@@ -10,7 +10,7 @@ import time_machine
 from django.utils import timezone
 
 from orchestration.contracts.results import Usage
-from orchestration.errors import IllegalTransition, Invalid
+from orchestration.errors import IllegalTransition, Invalid, MissingHandoff, MissingOutput
 from orchestration.models import Agent, Assignment, AuditEvent, Project, Task
 from orchestration.services.agent_claims import Wish, claim_for_agent
 from orchestration.services.agent_results import Hold, heartbeat_assignment, submit_result
@@ -149,11 +149,84 @@ def test_aborted_work_fails(project: Project, held: Assignment, agent: Agent) ->
     assert Assignment.objects.get(pk=held.pk).status == "cancelled"
 
 
-def test_finished_work_is_taken_and_its_overrun_is_in_the_trail(
-    held: Assignment, agent: Agent
+def test_result_over_a_limit_waits_for_sir_and_is_taken_when_he_raises_it(
+    project: Project, held: Assignment, agent: Agent
 ) -> None:
     result(held, agent, turns=44)
+    row = Assignment.objects.get(pk=held.pk)
+    assert (row.status, row.is_clock_stopped) == ("leased", True)
+    assert (fresh(held.task).status, held.task.outputs.count()) == ("waiting_human", 0)
+    decision = open_decision_of(project, "budget_exceeded")
+    assert decision.content["is_finished"]
+    assert decision.content["exceeded"]["turns"] == {"used": 44, "limit": 30}
+    decide(decision, "raise", reason="it is done already")
     assert fresh(held.task).status == "done"
+    assert held.task.outputs.get().content == "made"
+    assert Assignment.objects.get(pk=held.pk).status == "done"
+    result(held, agent, turns=44)
+    assert held.task.outputs.count() == 1
+
+
+def test_same_result_again_changes_nothing_while_it_is_held(
+    project: Project, held: Assignment, agent: Agent
+) -> None:
+    result(held, agent, turns=44)
+    result(held, agent, turns=44)
+    assert open_decision_of(project, "budget_exceeded").status == "open"
+    with pytest.raises(IllegalTransition):
+        submit_result(
+            hold=Hold(held.pk, agent, held.lease_token),
+            document=DONE | {"comment": "another"},
+            actor=actor_of(agent),
+        )
+
+
+def test_aborted_result_never_becomes_an_output(
+    project: Project, held: Assignment, agent: Agent
+) -> None:
+    result(held, agent, cost_usd=9)
+    decide(open_decision_of(project), "abort", reason="too dear")
+    row = Assignment.objects.get(pk=held.pk)
+    assert (fresh(held.task).status, row.status) == ("failed", "cancelled")
+    assert held.task.outputs.count() == 0
+    assert isinstance(row.result, dict)
+    assert row.result["held"]["output"]["content"] == "made"
+
+
+def test_malformed_result_over_a_limit_is_refused_and_not_held(
+    project: Project, held: Assignment, agent: Agent
+) -> None:
+    hold = Hold(held.pk, agent, held.lease_token)
+    with pytest.raises(Invalid):
+        submit_result(
+            hold=hold, document={"status": "perhaps"}, actor=actor_of(agent), usage=Usage(turns=44)
+        )
+    assert fresh(held.task).status == "working"
+
+
+@pytest.mark.parametrize("missing", ["output", "comment"])
+def test_unfinished_result_over_a_limit_is_refused_and_not_held(
+    held: Assignment, agent: Agent, missing: str
+) -> None:
+    document = {name: part for name, part in DONE.items() if name != missing}
+    with pytest.raises((MissingOutput, MissingHandoff)):
+        submit_result(
+            hold=Hold(held.pk, agent, held.lease_token),
+            document=document,
+            actor=actor_of(agent),
+            usage=Usage(turns=44),
+        )
+    assert fresh(held.task).status == "working"
+
+
+def test_failure_over_a_limit_is_taken_as_it_is(held: Assignment, agent: Agent) -> None:
+    submit_result(
+        hold=Hold(held.pk, agent, held.lease_token),
+        document={"status": "failed", "detail": "cannot"},
+        actor=actor_of(agent),
+        usage=Usage(turns=44),
+    )
+    assert fresh(held.task).status == "pending"
     event = AuditEvent.objects.get(kind="assignment.over_budget")
     assert isinstance(event.after, dict)
     assert event.after["exceeded"]["turns"] == {"used": 44, "limit": 30}
