@@ -14,6 +14,7 @@ os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 SWEEP_SECONDS = 3.0
 SEAL_SECONDS = 0.4
 CANARY_SECONDS = 10.0
+NOTIFY_SECONDS = 5.0
 SCHEDULE: dict[str, dict[str, Any]] = {
     "sweep": {
         "task": "orchestration.jobs.sweep_job",
@@ -29,6 +30,11 @@ SCHEDULE: dict[str, dict[str, Any]] = {
         "task": "orchestration.jobs.canary_job",
         "schedule": CANARY_SECONDS,
         "options": {"queue": "control", "expires": 2 * CANARY_SECONDS},
+    },
+    "notify": {
+        "task": "orchestration.jobs.notify_job",
+        "schedule": NOTIFY_SECONDS,
+        "options": {"queue": "control", "expires": 2 * NOTIFY_SECONDS},
     },
 }
 

@@ -144,6 +144,18 @@ def _write_secret_key(path: Path) -> None:
     aside.unlink()
 
 
+def read_url(name: str, default: str) -> str:
+    """Return an http or https address without its last slash. Errors: BadEnvironment for others."""
+    url = read_text(name, default).strip().rstrip("/")
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise BadEnvironment(name, f"not an address: {url!r}") from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query:
+        raise BadEnvironment(name, "expected http://host or https://host")
+    return url
+
+
 def read_redis_url() -> str:
     """Return REDIS_URL or the empty string. Errors: BadEnvironment for another kind of address."""
     url = read_text("REDIS_URL").strip()

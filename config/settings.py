@@ -37,6 +37,27 @@ COUNTERSIGN_EXTRA_SEATS = env.read_list("COUNTERSIGN_EXTRA_SEATS")
 # Threads that work on assignments, in `serve` and in each `worker`.
 COUNTERSIGN_CONCURRENCY = env.read_int("COUNTERSIGN_CONCURRENCY", 10, low=1, high=256)
 
+# --- Notifications ----------------------------------------------------------------------------
+
+# The address of this installation as people reach it, for the links in what is sent.
+COUNTERSIGN_URL = env.read_url("COUNTERSIGN_URL", f"http://{HOST}:{PORT}")
+# Whether webhooks and notification services may stand on this machine or a private network.
+COUNTERSIGN_NOTIFY_PRIVATE = env.read_bool("COUNTERSIGN_NOTIFY_PRIVATE", default=False)
+# Whether they may be spoken to without TLS.
+COUNTERSIGN_NOTIFY_HTTP = env.read_bool("COUNTERSIGN_NOTIFY_HTTP", default=False)
+# E-mail goes out through this server; without a host there is no e-mail.
+EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+EMAIL_HOST = env.read_text("EMAIL_HOST").strip()
+EMAIL_PORT = env.read_int("EMAIL_PORT", 25, low=1, high=65535)
+EMAIL_HOST_USER = env.read_text("EMAIL_HOST_USER")
+EMAIL_HOST_PASSWORD = env.read_text("EMAIL_HOST_PASSWORD")
+EMAIL_USE_TLS = env.read_bool("EMAIL_USE_TLS", default=False)
+EMAIL_USE_SSL = env.read_bool("EMAIL_USE_SSL", default=False)
+if EMAIL_USE_TLS and EMAIL_USE_SSL:
+    raise env.BadEnvironment("EMAIL_USE_SSL", "set either EMAIL_USE_TLS or EMAIL_USE_SSL, not both")
+EMAIL_TIMEOUT = 10
+DEFAULT_FROM_EMAIL = env.read_text("EMAIL_FROM", "countersign@localhost").strip()
+
 # --- Safety -----------------------------------------------------------------------------------
 
 DEBUG = env.read_bool("DEBUG", default=False)
@@ -237,7 +258,7 @@ CELERY_TASK_QUEUES = (Queue("control"), Queue("agents"))
 CELERY_TASK_CREATE_MISSING_QUEUES = False
 CELERY_TASK_ROUTES = {
     f"orchestration.jobs.{name}": {"queue": "control"}
-    for name in ("sweep_job", "seal_job", "canary_job")
+    for name in ("sweep_job", "seal_job", "canary_job", "notify_job")
 }
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_IGNORE_RESULT = True

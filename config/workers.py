@@ -37,7 +37,7 @@ warnings.filterwarnings("ignore", category=SecurityWarning)
 CONTROL_QUEUE = "control"
 AGENTS_QUEUE = "agents"
 QUEUES = (CONTROL_QUEUE, AGENTS_QUEUE)
-CONTROL_THREADS = 3  # the sweep, the sealer and the canary side by side
+CONTROL_THREADS = 4  # the sweep, the sealer, the canary and the deliveries side by side
 RESTART_SECONDS = 1.0
 SILENT_SECONDS = 8.0
 RECONNECT_SECONDS = 2.0
@@ -210,7 +210,7 @@ class ScheduleWatch(threading.Thread):
             if jobs.last_heard.seconds_ago < self.silent_seconds:
                 continue
             logger.warning("the schedule is silent; its jobs run in its watch")
-            for job in (jobs.sweep_job, jobs.seal_job, jobs.canary_job):
+            for job in (jobs.sweep_job, jobs.seal_job, jobs.canary_job, jobs.notify_job):
                 self._run(job)
             connections.close_all()
 

@@ -112,7 +112,7 @@ def expiry_text(deadline: datetime | None, on_expiry: Mapping[str, Any] | None) 
     words = VERDICT_LABELS[outcome].word if outcome in VERDICT_LABELS else outcome
     return gettext("At %(time)s, policy %(policy)s: %(outcome)s.") % {
         "time": when,
-        "policy": (on_expiry or {}).get("name", ""),
+        "policy": (on_expiry or {}).get("policy_id", ""),
         "outcome": words,
     }
 

@@ -17,7 +17,7 @@ from dashboard.shapes import Navigation, ProjectLink
 from orchestration.access import role_of
 from orchestration.models import Project
 from orchestration.selectors.board import list_project_names
-from orchestration.selectors.inbox import open_count
+from orchestration.selectors.notices import count_for
 from orchestration.states import ProjectStatus
 
 THEMES = frozenset({"light", "dark"})
@@ -48,8 +48,10 @@ def _navigation(request: HttpRequest) -> Navigation | None:
     if role_of(user) is None:
         return None
     projects = list_project_names()
+    waiting, unread = count_for(user.pk)
     return make_navigation(
-        inbox_count=open_count(),
+        inbox_count=waiting,
+        unread_count=unread,
         projects=[_link(one, slug) for one in projects[:IN_SIDEBAR]],
         user_name=cast(User, user).get_short_name() or user.get_username(),
         active="" if slug else _section(page),

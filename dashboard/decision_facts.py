@@ -52,6 +52,8 @@ def waits_of(decision: Decision, blocks: int, impact: Impact | None) -> list[Fac
     rule = decision.on_expiry or {}
     if rule.get("policy_id"):
         facts.append(Fact(_("Then"), f"{rule['policy_id']}: {rule.get('outcome', '')}"))
+    if decision.remind_at is not None:
+        facts.append(Fact(_("Next reminder"), clock_text(decision.remind_at)))
     return facts
 
 

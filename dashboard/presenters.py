@@ -203,7 +203,12 @@ def _links(
 
 
 def make_navigation(
-    *, inbox_count: int | None, projects: Sequence[ProjectLink], user_name: str, active: str
+    *,
+    inbox_count: int | None,
+    projects: Sequence[ProjectLink],
+    user_name: str,
+    active: str,
+    unread_count: int = 0,
 ) -> Navigation:
     """Build the shell's navigation from what the selectors read."""
     return Navigation(
@@ -217,6 +222,8 @@ def make_navigation(
         search_url=page_url("search"),
         projects_url=page_url("projects"),
         count_url=page_url("inbox_count"),
+        unread_count=unread_count,
+        notices_url=page_url("notifications"),
     )
 
 

@@ -56,6 +56,8 @@ class Navigation:
     search_url: str = ""
     projects_url: str = ""
     count_url: str = ""
+    unread_count: int = 0
+    notices_url: str = ""
 
     @property
     def user_initial(self) -> str:

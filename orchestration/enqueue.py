@@ -18,7 +18,8 @@ WORK_JOB = "orchestration.jobs.work_job"
 SWEEP_JOB = "orchestration.jobs.sweep_job"
 SEAL_JOB = "orchestration.jobs.seal_job"
 CANARY_JOB = "orchestration.jobs.canary_job"
-JOB_NAMES = (WORK_JOB, SWEEP_JOB, SEAL_JOB, CANARY_JOB)
+NOTIFY_JOB = "orchestration.jobs.notify_job"
+JOB_NAMES = (WORK_JOB, SWEEP_JOB, SEAL_JOB, CANARY_JOB, NOTIFY_JOB)
 AGENTS_QUEUE = "agents"
 CONTROL_QUEUE = "control"
 WAKE_EXPIRES_SECONDS = 60
@@ -73,6 +74,11 @@ class Slots:
         with self._lock:
             self._silent_until = time.monotonic() + SILENT_SECONDS
 
+    def may_speak(self) -> bool:
+        """Whether the broker was up when it was last asked."""
+        with self._lock:
+            return time.monotonic() >= self._silent_until
+
     def worth_waking(self, count: int) -> int:
         """Return how many of `count` wake-ups to send, and count them as sent."""
         total = settings.COUNTERSIGN_CONCURRENCY
@@ -110,6 +116,28 @@ def wake_workers(count: int) -> bool:
             )
     except (OperationalError, OSError):
         logger.warning("broker did not take a wake-up; the sweeper will repeat it")
+        slots.be_silent()
+        return False
+    return True
+
+
+def wake_notifier() -> bool:
+    """Wake whoever delivers notices. Return whether the broker took the message.
+
+    Nothing is lost without it: the schedule looks for what is owed every few seconds.
+    """
+    if not slots.may_speak():
+        return False
+    try:
+        current_app.send_task(
+            NOTIFY_JOB,
+            queue=CONTROL_QUEUE,
+            expires=WAKE_EXPIRES_SECONDS,
+            retry=False,
+            ignore_result=True,
+        )
+    except (OperationalError, OSError):
+        logger.warning("broker did not take a wake-up; the schedule will repeat it")
         slots.be_silent()
         return False
     return True

@@ -17,6 +17,7 @@ from orchestration.policy import DEFAULT_POLICY
 from orchestration.rules.prefilter import prefilter
 from orchestration.rules.redlines import red_lines_in
 from orchestration.services.audit import seal_events
+from orchestration.services.deliveries import deliver_notices
 from orchestration.services.health import answer_canary
 from orchestration.services.sweeping import reclaim_from_dead, sweep
 from orchestration.services.work import Slot
@@ -88,6 +89,12 @@ def work_job() -> None:
 def sweep_job() -> None:
     """Repair what a lost message or a dead process left behind."""
     sweep()
+
+
+@shared_task(name="orchestration.jobs.notify_job", ignore_result=True)
+def notify_job() -> None:
+    """Remind, and deliver what people are owed to be told."""
+    deliver_notices()
 
 
 @shared_task(name="orchestration.jobs.seal_job", ignore_result=True)

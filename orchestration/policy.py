@@ -32,6 +32,7 @@ from orchestration.contracts.checks import Checks
 from orchestration.errors import Fault, PolicyInvalid
 from orchestration.expiry import EXPIRY_OUTCOMES
 from orchestration.guardrails import Guardrails
+from orchestration.notification_policy import Notifications
 from orchestration.states import DecisionKind, Seat
 
 MAX_WORDS = 500
@@ -269,12 +270,6 @@ class Expiry(Section):
                 f" for {kind}, {rest}"
             )
         return value
-
-
-class Notifications(Section):
-    """How often Sir is reminded of an open decision."""
-
-    reminder_seconds: Seconds = 86_400
 
 
 class WorkflowSwitches(Section):

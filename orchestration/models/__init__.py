@@ -17,6 +17,7 @@ from orchestration.models.mail import (
     SharedDocument,
     SharedDocumentVersion,
 )
+from orchestration.models.notifications import Delivery, Notice, NoticeRead, NotificationChannel
 from orchestration.models.outputs import Output, Verification
 from orchestration.models.plans import AuditReport, Blueprint, Deviation, Plan
 from orchestration.models.projects import Project
@@ -43,6 +44,7 @@ __all__ = [
     "Decision",
     "DecisionView",
     "Defect",
+    "Delivery",
     "DeliveryArchive",
     "Deviation",
     "Experience",
@@ -54,6 +56,9 @@ __all__ = [
     "LogChunk",
     "Mail",
     "MailRecipient",
+    "Notice",
+    "NoticeRead",
+    "NotificationChannel",
     "Output",
     "Plan",
     "Project",

@@ -39,6 +39,9 @@ class Decision(models.Model):
     evidence = models.JSONField(default=list, blank=True)
     deadline = models.DateTimeField(null=True, blank=True)
     on_expiry = models.JSONField(null=True, blank=True)
+    remind_at = models.DateTimeField(null=True, blank=True)
+    reminded = models.PositiveIntegerField(default=0)
+    is_deadline_told = models.BooleanField(default=False)
     verdict = models.CharField(max_length=30, blank=True, default="")
     reason = models.TextField(blank=True, default="")
     payload = models.JSONField(default=dict, blank=True)
@@ -87,6 +90,11 @@ class Decision(models.Model):
                 fields=("project", "priority"),
                 condition=models.Q(status=DecisionStatus.OPEN.value),
                 name="decision_open_idx",
+            ),
+            models.Index(
+                fields=("remind_at",),
+                condition=models.Q(status=DecisionStatus.OPEN.value),
+                name="decision_remind_idx",
             ),
         )
 

@@ -12,6 +12,7 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from orchestration.models import Assignment, Decision, Handshake, Project
 from orchestration.services.lookups import lock_project
 from orchestration.services.moves import move_project
+from orchestration.services.notices import keep_warning_before
 from orchestration.services.retrying import retry_on_deadlock
 from orchestration.services.work import SYSTEM, Work, locked, unit_of_work
 from orchestration.states import (
@@ -96,6 +97,7 @@ def _start_deadline(work: Work, decision: Decision) -> None:
     decision.deadline = work.now + timedelta(seconds=rule.pop(REMAINING))
     decision.on_expiry = rule
     work.touch(decision, "deadline", "on_expiry")
+    keep_warning_before(work, decision, decision.project)
 
 
 def stop_clock(work: Work, row: Assignment) -> None:
@@ -134,6 +136,7 @@ def start_clocks(work: Work, project: Project) -> None:
         if row.pk not in asking:
             start_clock(work, row, seconds=row.lease_remaining_seconds or 0)
     for decision in _waiting_decisions(project):
+        decision.project = project
         _start_deadline(work, decision)
 
 

@@ -17,6 +17,7 @@ from orchestration.models.statements import open_decisions_of
 from orchestration.rules.dag import canonical_digest
 from orchestration.services.clocks import RUNNING, stop_deadline
 from orchestration.services.moves import move_decision
+from orchestration.services.notices import note_opened
 from orchestration.services.work import Work, locked
 from orchestration.states import DecisionKind, DecisionStatus
 
@@ -87,6 +88,7 @@ def open_decision(
     )
     if project.status not in RUNNING:
         stop_deadline(work, decision)
+    note_opened(work, decision, project)
     _announce_opened(work, decision)
     return decision
 

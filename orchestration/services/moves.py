@@ -19,6 +19,7 @@ from orchestration.models import (
     Project,
     Task,
 )
+from orchestration.services.notices import note_closed
 from orchestration.services.work import Work, locked
 from orchestration.states import (
     ASSIGNMENT_LIVE,
@@ -266,6 +267,7 @@ def move_decision(work: Work, decision: Decision, target: DecisionStatus, *, why
     decision.status = target.value
     decision.decided_at = work.now
     work.touch(decision, "status", "decided_at")
+    note_closed(work, decision, target)
     work.record(
         f"decision.{target}",
         subject=f"decision:{decision.pk}",

@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from orchestration.broadcast import publisher
 from orchestration.contracts.hints import Hint
-from orchestration.enqueue import wake_workers
+from orchestration.enqueue import wake_notifier, wake_workers
 from orchestration.models import Assignment, AuditEvent, IdempotencyRecord, Project, Task
 from orchestration.models.inserts import insert_keyed, insert_states
 from orchestration.models.keys import Keys
@@ -77,6 +77,7 @@ class Work:
     events: list[dict[str, Any]] = field(default_factory=list)
     hints: dict[str, Hint] = field(default_factory=dict)
     wakes: int = 0
+    tells: bool = False
     slot: Slot | None = None
     taken: Assignment | None = None
     freed_parent_id: int | None = None
@@ -233,13 +234,16 @@ def unit_of_work(actor: Actor, *, slot: Slot | None = None) -> Iterator[Work]:
                 status=COMMITTED
             )
         hints, wakes = list(work.hints.values()), min(work.wakes, settings.COUNTERSIGN_CONCURRENCY)
+        tells = work.tells
 
         def announce() -> None:
             publisher.put(hints)
             if wakes:
                 wake_workers(wakes)
+            if tells:
+                wake_notifier()
 
-        if hints or wakes:
+        if hints or wakes or tells:
             transaction.on_commit(announce, robust=True)
 
 

@@ -7,7 +7,7 @@ from django.urls import include, path
 
 NAMES = (
     "inbox", "overview", "agents", "knowledge", "insights", "audit", "policy", "new_work",
-    "search", "projects", "inbox_count",
+    "search", "projects", "inbox_count", "notifications", "notifications_bell",
 )  # fmt: skip
 
 

@@ -31,6 +31,8 @@ SOURCES = sorted(
         *(BASE / "dashboard").rglob("*.py"),
         BASE / "orchestration/words.py",
         BASE / "orchestration/mark_words.py",
+        BASE / "orchestration/notice_words.py",
+        BASE / "orchestration/selectors/digests.py",
     ]
 )
 UNTRANSLATED = {

@@ -1,0 +1,1 @@
+"""What leaves the building: addresses that may be spoken to, and the ways to speak to them."""
