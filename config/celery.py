@@ -15,6 +15,7 @@ SWEEP_SECONDS = 3.0
 SEAL_SECONDS = 0.4
 CANARY_SECONDS = 10.0
 NOTIFY_SECONDS = 5.0
+INTEGRITY_SECONDS = 600.0
 SCHEDULE: dict[str, dict[str, Any]] = {
     "sweep": {
         "task": "orchestration.jobs.sweep_job",
@@ -35,6 +36,10 @@ SCHEDULE: dict[str, dict[str, Any]] = {
         "task": "orchestration.jobs.notify_job",
         "schedule": NOTIFY_SECONDS,
         "options": {"queue": "control", "expires": 2 * NOTIFY_SECONDS},
+    "integrity": {
+        "task": "orchestration.jobs.integrity_job",
+        "schedule": INTEGRITY_SECONDS,
+        "options": {"queue": "control", "expires": 2 * INTEGRITY_SECONDS},
     },
 }
 

@@ -19,6 +19,7 @@ from orchestration.rules.redlines import red_lines_in
 from orchestration.services.audit import seal_events
 from orchestration.services.deliveries import deliver_notices
 from orchestration.services.health import answer_canary
+from orchestration.services.integrity import check_next_project
 from orchestration.services.sweeping import reclaim_from_dead, sweep
 from orchestration.services.work import Slot
 from orchestration.services.worker_link import stopping
@@ -108,3 +109,9 @@ def seal_job() -> None:
 def canary_job() -> None:
     """Show that a worker hears: the scheduler sends this, the worker answers in a row."""
     answer_canary()
+
+
+@shared_task(name="orchestration.jobs.integrity_job", ignore_result=True)
+def integrity_job() -> None:
+    """Check one running project whole, another one each time."""
+    check_next_project()

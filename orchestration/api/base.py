@@ -35,6 +35,8 @@ class ApiView(APIView):
 
     parser_classes: Sequence[type[BaseParser]] = (JsonParser,)
     http_method_names = ("get", "post", "put", "patch", "delete", "head")
+    works_in_safe_stop = False
+    """Whether this call is one of the few that a project in safe stop still takes."""
     record_id: int | None = None
     """The IdempotencyRecord of this request, set by `idempotent`."""
 
@@ -59,7 +61,7 @@ class ApiView(APIView):
         Errors: NotFound, Conflict.
         """
         project = access_project(self.caller.viewer, pid)
-        if self.request.method not in READ_METHODS:
+        if self.request.method not in READ_METHODS and not self.works_in_safe_stop:
             require_writable(project)
         return project
 

@@ -85,6 +85,8 @@ class ClaimTaskView(ApiView):
 class HeartbeatTaskView(HolderView):
     """Keep a task's lease alive."""
 
+    works_in_safe_stop = True
+
     @keyed_post("heartbeat_task", "blackboard", body=EmptyBody, answer=LeaseShape, parameters=LEASE)
     def post(self, request: Request, pid: str, task: str) -> Response:
         """Extend the lease."""

@@ -31,10 +31,12 @@ from orchestration.selectors.documents import read_dossier
 from orchestration.selectors.tasks import facts_of, master_list, ready_tasks
 from orchestration.services.importing import import_master_list
 from orchestration.services.intake import NewTask, create_task
+from orchestration.services.integrity import stop_for_import
 from orchestration.states import MASTER_VIEW, TaskStatus
 from orchestration.workflows.dispatch import dispatch_text
 
 LIST_WRAPPER = "master_task_list"
+AUTHORITATIVE = "authoritative"
 TASK_FILTERS = [
     OpenApiParameter("status", str, description="States, separated by commas."),
     OpenApiParameter(
@@ -218,13 +220,18 @@ class ImportView(ApiView):
     def post(self, request: Request, pid: str) -> Response:
         """Import a list: the object of `?view=master`, bare or as `{"master_task_list": …}`.
 
-        A faulty list changes nothing and is refused with every fault.
+        A faulty list changes nothing and is refused with every fault. Sent as the loop's own state
+        (`"authoritative": true` beside the wrapped list), it also puts the project in safe stop.
         """
         project = self.project(pid)
         require_sir_or_scope(self.caller, Scope.ORCHESTRATE)
-        made = import_master_list(
-            project_id=project.pk, document=_bare_list(request.data), actor=self.actor
-        )
+        document, is_authoritative = _bare_list(request.data)
+        try:
+            made = import_master_list(project_id=project.pk, document=document, actor=self.actor)
+        except Invalid as error:
+            if is_authoritative:
+                stop_for_import(project_id=project.pk, error=error, actor=self.actor)
+            raise
         fresh = Task.objects.select_related("assignee").filter(pk__in=[row.pk for row in made])
         project.refresh_from_db()
         shaped = _shaper(project)(list(fresh.order_by("number")))
@@ -232,23 +239,30 @@ class ImportView(ApiView):
         return Response(answer, status=201)
 
 
-def _bare_list(data: Any) -> Any:
-    """Take the list out of its wrapper, where it has one.
+def _bare_list(data: Any) -> tuple[Any, bool]:
+    """Take the list out of its wrapper, where it has one. Shape: the list, whether it is the truth.
 
     Errors: Invalid for fields beside the wrapped list.
     """
-    if not isinstance(data, Mapping) or not isinstance(data.get(LIST_WRAPPER), Mapping):
-        return data
-    if "status" in data[LIST_WRAPPER] and not isinstance(data[LIST_WRAPPER]["status"], Mapping):
-        # A task of this very name, in a bare list.
-        return data
-    unknown = sorted(key for key in data if key != LIST_WRAPPER)
+    if not isinstance(data, Mapping):
+        return data, False
+    is_said = isinstance(data.get(AUTHORITATIVE), bool)
+    inner = data.get(LIST_WRAPPER)
+    if not is_said:
+        if not isinstance(inner, Mapping):
+            return data, False
+        if "status" in inner and not isinstance(inner["status"], Mapping):
+            # A task of this very name, in a bare list.
+            return data, False
+    unknown = sorted(key for key in data if key not in (LIST_WRAPPER, AUTHORITATIVE))
+    if not is_said and AUTHORITATIVE in data:
+        unknown.append(AUTHORITATIVE)
     if unknown:
         faults = [Fault(path=key, message="is no field of this request") for key in unknown]
         raise Invalid(
             f"Unknown fields: {', '.join(unknown)}.", code="unknown_fields", errors=faults
         )
-    return data[LIST_WRAPPER]
+    return inner, bool(data.get(AUTHORITATIVE))
 
 
 class TaskView(ApiView):

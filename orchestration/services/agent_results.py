@@ -19,6 +19,7 @@ from orchestration.rules.dag import canonical_digest
 from orchestration.services.agent_claims import Wish, take_for_agent
 from orchestration.services.assignments import extend_lease, requeue, same_token
 from orchestration.services.budgets import exceeded, note_usage, record_overrun, stop_over_budget
+from orchestration.services.holding import REPORT, hold_result, is_stopped, require_not_stopped
 from orchestration.services.holds import Hold, lock_hold, require_hold
 from orchestration.services.loop import settle_ending
 from orchestration.services.orphans import has_ever_held, keep_orphan
@@ -44,8 +45,6 @@ __all__ = [
     "task_of",
 ]
 
-REPORT = "report"
-"""Key in `Assignment.result`: the digest of the report that ended the lease."""
 FOLLOWING = "next"
 """Key in `Assignment.result`: the assignment that was taken with the result."""
 FAULTS = "faults"
@@ -85,7 +84,8 @@ def heartbeat_assignment(
         require_hold(row, hold)
         note_usage(work, row, usage)
         extend_lease(work, row)
-        stop_over_budget(work, row)
+        if not is_stopped(row.project):
+            stop_over_budget(work, row)
         if note.strip():
             append_to_log(work, row, note + "\n")
     return row
@@ -100,6 +100,7 @@ def release_assignment(*, hold: Hold, actor: Actor, reason: str = "") -> Assignm
     with unit_of_work(actor) as work:
         row = lock_hold(hold)
         require_hold(row, hold)
+        require_not_stopped(row.project)
         require_movable(row)
         requeue(work, row, why=reason or "released")
         settle_ending(work, row.task)
@@ -143,6 +144,9 @@ def _record(
             if _standing(row).get(REPORT) == digest:
                 return Recorded(row, is_repeat=True, following=_taken_with(row, hold))
             contradiction = _contradicted(work, row)
+        elif is_stopped(row.project):
+            require_hold(row, hold)
+            return Recorded(row, is_repeat=hold_result(work, row, document))
         else:
             require_hold(row, hold)
             if _standing(row).get(REPORT) == digest and HELD in _standing(row):
@@ -294,6 +298,7 @@ def append_log(*, hold: Hold, text: str, actor: Actor) -> int:
     with unit_of_work(actor) as work:
         row = lock_hold(hold)
         require_hold(row, hold)
+        require_not_stopped(row.project)
         extend_lease(work, row, has_progress=True)
         append_to_log(work, row, text)
     return len(text)

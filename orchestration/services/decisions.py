@@ -14,6 +14,7 @@ from typing import Any
 from orchestration.contracts.options import NO_REASON
 from orchestration.errors import (
     AlreadyDecided,
+    Conflict,
     DecisionClosed,
     Forbidden,
     Invalid,
@@ -31,7 +32,7 @@ from orchestration.services.moves import move_decision
 from orchestration.services.retrying import retry_on_deadlock
 from orchestration.services.verdicts import apply_verdict
 from orchestration.services.work import Actor, Work, unit_of_work
-from orchestration.states import DecisionStatus, ProjectStatus
+from orchestration.states import DecisionKind, DecisionStatus, ProjectStatus
 
 MAX_REASON_CHARACTERS = 10_000
 
@@ -142,6 +143,10 @@ def _require_open(work: Work, decision: Decision) -> None:
     late = runs and decision.deadline is not None and decision.deadline <= work.now
     if late and not work.actor.name.startswith("policy:"):
         raise DecisionClosed("this item has expired", standing=standing_of(decision))
+    is_stopped = decision.project.status == ProjectStatus.SAFE_STOP
+    if is_stopped and decision.kind != DecisionKind.SAFE_STOP:
+        raise Conflict("The project is in safe stop; only its own question is open.",
+                       code="project_safe_stop")  # fmt: skip
     if decision.project.status == ProjectStatus.ARCHIVED:
         raise DecisionClosed("the project is archived", standing=standing_of(decision))
 

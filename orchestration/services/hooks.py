@@ -27,6 +27,7 @@ from orchestration.models import Agent, Assignment
 from orchestration.services.assignments import extend_lease, same_token
 from orchestration.services.budgets import note_usage, stop_over_budget
 from orchestration.services.failures import STOPPED
+from orchestration.services.holding import require_not_stopped
 from orchestration.services.holds import Hold, lock_hold, require_hold
 from orchestration.services.lookups import lock_for_result
 from orchestration.services.red_lines import ask_about_command
@@ -238,6 +239,7 @@ def take_codex_lines(*, hold: Hold, lines: Sequence[Any], actor: Actor) -> Codex
     with unit_of_work(actor) as work:
         row = lock_hold(hold)
         require_hold(row, hold)
+        require_not_stopped(row.project)
         known = dict(row.harness or {})
         reading = read_codex_lines(lines, thread=str(known.get(THREAD, "")))
         if reading.thread != known.get(THREAD, ""):

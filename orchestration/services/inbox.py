@@ -61,7 +61,7 @@ def open_decision(
 
     Deadline and outcome come from today's policy: a re-asked question never keeps an old default.
     """
-    standing = open_decisions(task=task, defect=defect, kind=kind)
+    standing = open_decisions(task=task, defect=defect, kind=kind, project=project)
     for row in standing:
         withdraw_decision(work, row, why="replaced")
     options = options_for(kind, dict(params or {}, has_fix=bool(content.get("fix"))))
@@ -114,10 +114,19 @@ def _announce_opened(work: Work, decision: Decision) -> None:
 
 
 def open_decisions(
-    *, task: Task | None, defect: Defect | None = None, kind: DecisionKind | None = None
+    *,
+    task: Task | None,
+    defect: Defect | None = None,
+    kind: DecisionKind | None = None,
+    project: Project | None = None,
 ) -> list[Decision]:
-    """Lock and list the open decisions of a defect, or of a task that are about no defect."""
+    """Lock and list the open decisions of a defect, or of a task that are about no defect.
+
+    Without a task, those that are about the whole project.
+    """
     rows = Decision.objects.filter(status=DecisionStatus.OPEN.value, task=task, defect=defect)
+    if task is None:
+        rows = rows.filter(project=project)
     if kind is not None:
         rows = rows.filter(kind=kind.value)
     return list(locked(rows).order_by("pk"))

@@ -19,6 +19,7 @@ from orchestration.services.assignments import cancel_live, queue_assignment
 from orchestration.services.clocks import RUNNING
 from orchestration.services.control import command_success, is_in_loop, withdraw_loop_question
 from orchestration.services.inbox import withdraw_open
+from orchestration.services.integrity import stop_if_broken
 from orchestration.services.lookups import lock_project, lock_task
 from orchestration.services.loop import complete_project_if_done, fail_judged
 from orchestration.services.moves import move_task
@@ -171,7 +172,8 @@ def after_done(work: Work, root: Task, row: ValidationPackage | None) -> list[As
             one.project = project
         make_ready(work, waiting)
         work.flush()
-    complete_project_if_done(work, project)
+    if not stop_if_broken(work, project, root):
+        complete_project_if_done(work, project)
     if project.status == ProjectStatus.COMPLETED:
         withdraw_loop_question(work, project)
     start_roots(work, project)

@@ -22,6 +22,7 @@ from orchestration.services.assignments import (
     record_taken,
     take_on_the_way,
 )
+from orchestration.services.integrity import stop_if_broken
 from orchestration.services.lookups import lock_lineage_root
 from orchestration.services.moves import hint_task
 from orchestration.services.plan_requests import start_planning
@@ -244,6 +245,8 @@ def start_roots(work: Work, project: Project) -> list[Assignment]:
     while free > 0 and chosen:
         for root in chosen[:free]:
             root.project = project
+            if stop_if_broken(work, project, root):
+                return []
             if not meets_red_line(work, root):
                 start_planning(work, root)
             free -= root.status == TaskStatus.WORKING

@@ -72,12 +72,16 @@ from orchestration.states import (
 
 @dataclass(frozen=True, slots=True)
 class WorkerResult:
-    """What one of our own backends answers: a document by seat, or what it gathered or did."""
+    """What one of our own backends answers: a document by seat, or what it gathered or did.
+
+    Shape: `raw` is the answer as the backend gave it, where it can be kept as it is.
+    """
 
     document: Mapping[str, Any] | None = None
     hand_in: HandIn | None = None
     evidence: Evidence | None = None
     fix: Mapping[str, Any] | None = None
+    raw: Mapping[str, Any] | None = None
 
 
 def record_worker_result(

@@ -28,6 +28,7 @@ from orchestration.services.cross_checks import resume_review
 from orchestration.services.decisions import Verdict, decide_decision
 from orchestration.services.delegations import close_ended_delegation, ended_delegations
 from orchestration.services.failures import end_without_result, reclaim
+from orchestration.services.held_results import apply_held_results
 from orchestration.services.idempotency import forget_old_answers
 from orchestration.services.inbox import withdraw_decision
 from orchestration.services.judging import judge_again, unjudged_roots
@@ -93,14 +94,16 @@ def reclaim_expired_leases() -> int:
         status=AssignmentStatus.LEASED.value,
         is_clock_stopped=False,
         lease_expires_at__lt=timezone.now(),
+        held_result__isnull=True,
     ).filter(_CLOCK_RUNS)
     ids = list(rows.order_by("lease_expires_at").values_list("pk", flat=True)[:BATCH])
     return _each(ids, partial(_reclaim, why="lease expired"))
 
 
 # The clocks of agents stand still while their project is not active; our own workers' do not:
-# their crash has to be repaired, and a result they hand in is accepted all the same.
-_CLOCK_RUNS = ~Q(backend=EXTERNAL) | Q(
+# their crash has to be repaired, and a result they hand in is accepted all the same. In safe stop
+# nothing is repaired: Sir does that first.
+_CLOCK_RUNS = ~Q(backend=EXTERNAL) & ~Q(project__status=ProjectStatus.SAFE_STOP.value) | Q(
     project__status__in=[ProjectStatus.ACTIVE.value, ProjectStatus.COMPLETED.value]
 )
 
@@ -111,6 +114,7 @@ def reclaim_from_dead(worker_prefix: str, *, alive: str) -> int:
         status=AssignmentStatus.LEASED.value,
         worker__startswith=worker_prefix,
         backend__in=worker_backends(),
+        held_result__isnull=True,
     ).exclude(worker__startswith=alive)
     ids = list(rows.values_list("pk", flat=True))
     return _each(ids, partial(_reclaim, why="its worker process ended", even_unexpired=True))
@@ -374,6 +378,7 @@ def judge_unjudged() -> int:
 
 
 PARTS: Mapping[str, Callable[[], int]] = {
+    "held": apply_held_results,
     "clocks": right_wrong_clocks,
     "expired_leases": reclaim_expired_leases,
     "overdue": end_overdue_assignments,

@@ -33,6 +33,7 @@ from orchestration.services.cancelling import cancel_tree
 from orchestration.services.clocks import stop_clock
 from orchestration.services.execution import hand_in_task, start_work
 from orchestration.services.handshake_gate import may_start
+from orchestration.services.holding import require_not_stopped
 from orchestration.services.inbox import open_decision
 from orchestration.services.light_plans import store_light_plan
 from orchestration.services.lookups import lock_project, lock_task, require_version
@@ -316,6 +317,7 @@ def add_task_comment(
     """Comment on a task; whoever may see it may. A holder's comment counts as progress."""
     with unit_of_work(actor) as work:
         task = lock_task(task_id)
+        require_not_stopped(task.project)
         held = task.assignments.filter(agent=agent, status=AssignmentStatus.LEASED.value).last()
         if held is not None and agent is not None:
             held.has_progress = True
@@ -341,6 +343,7 @@ def cancel_task(
         )
     with unit_of_work(actor) as work:
         task = lock_with_parent(task_id)
+        require_not_stopped(task.project)
         require_version(task, seen_version)
         if task.status in (TaskStatus.DONE, TaskStatus.CANCELLED):
             raise Conflict(
@@ -362,6 +365,7 @@ def replan_task(
     """
     with unit_of_work(actor) as work:
         task = lock_task(task_id)
+        require_not_stopped(task.project)
         require_version(task, seen_version)
         if task.parent_id is not None or task.route not in (Route.THREE_STEP, Route.WORKFLOW):
             raise Conflict("only a planned root is planned again", code="not_replannable")

@@ -15,6 +15,7 @@ from orchestration.models import Assignment, LogChunk, Task, ToolCall
 from orchestration.rules.tool_record import OBSERVED, SELF_REPORTED, Call
 from orchestration.services.assignments import extend_lease
 from orchestration.services.failures import end_without_result
+from orchestration.services.holding import require_not_stopped
 from orchestration.services.holds import Hold, lock_hold, require_hold
 from orchestration.services.outputs import add_comment, add_tool_calls
 from orchestration.services.retrying import retry_on_deadlock
@@ -44,6 +45,7 @@ def record_tool_calls(*, hold: Hold, calls: Sequence[ToolCallInput], actor: Acto
     with unit_of_work(actor) as work:
         row = lock_hold(hold)
         require_hold(row, hold)
+        require_not_stopped(row.project)
         return store_calls(work, row, calls)
 
 

@@ -20,16 +20,17 @@ from orchestration.services.assignments import (
     requeue,
 )
 from orchestration.services.cancelling import cancel_tree
-from orchestration.services.clocks import renew_lease
+from orchestration.services.clocks import renew_lease, suspend_project
 from orchestration.services.completion import check_planned
 from orchestration.services.cross_checks import resume_review
 from orchestration.services.defects import ask_for_proposal
 from orchestration.services.handshake import HANDSHAKE, answer_intent
 from orchestration.services.handshake_gate import may_start
 from orchestration.services.inbox import open_decision
+from orchestration.services.integrity import has_open_stop, require_intact
 from orchestration.services.judging import after_done
 from orchestration.services.loop import fail_leaf, replan_root
-from orchestration.services.moves import hint_task, move_defect, move_task
+from orchestration.services.moves import hint_task, move_defect, move_project, move_task
 from orchestration.services.negotiation import NEGOTIATION, answer_negotiation
 from orchestration.services.outputs import add_comment
 from orchestration.services.planning import (
@@ -44,6 +45,7 @@ from orchestration.services.review import continue_review, reject_step
 from orchestration.services.seat_verdicts import budget_exceeded, final_review
 from orchestration.services.work import Work, locked
 from orchestration.states import (
+    MAX_RETRIES_REASON,
     AssignmentStatus,
     DecisionKind,
     DecisionStatus,
@@ -336,9 +338,19 @@ def acknowledge(work: Work, decision: Decision, verdict: str) -> None:
     hint_task(work, _task(decision))
 
 
-def unavailable(work: Work, decision: Decision, verdict: str) -> None:
-    """Refuse kinds whose work this version does not do yet; none of them is ever opened."""
-    raise Conflict(f"{decision.kind} cannot be decided yet", code="kind_unavailable")
+def safe_stop(work: Work, decision: Decision, verdict: str) -> None:
+    """Let a project go on that stood in safe stop, if nothing is wrong with it any more.
+
+    Where Sir is still asked about too many failures it stands suspended again, for those.
+    Errors: Conflict naming what is still wrong.
+    """
+    project = decision.project
+    require_intact(project)
+    if has_open_stop(project):
+        move_project(work, project, ProjectStatus.ACTIVE, why="Sir resumed it after repair")
+        suspend_project(work, project, why=MAX_RETRIES_REASON)
+    else:
+        activate(work, project, why="Sir resumed it after repair")
 
 
 ANSWERS: Mapping[str, Handler] = {
@@ -357,5 +369,5 @@ HANDLERS: Mapping[DecisionKind, Handler] = {
     DecisionKind.FINAL_REVIEW: final_review,
     DecisionKind.HIGH_NOTICE: acknowledge,
     DecisionKind.BUDGET_EXCEEDED: budget_exceeded,
-    DecisionKind.SAFE_STOP: unavailable,
+    DecisionKind.SAFE_STOP: safe_stop,
 }

@@ -21,9 +21,10 @@ from orchestration.errors import CountersignError
 from orchestration.models import Assignment, Task
 from orchestration.seats.base import SeatJob
 from orchestration.seats.registry import backends, worker_backends
-from orchestration.services.assignments import claim_next, lease
+from orchestration.services.assignments import claim_next, lease, requeue
 from orchestration.services.execution import HandIn, start_work
 from orchestration.services.failures import end_without_result, requeue_or_fail
+from orchestration.services.holding import hold_result, is_stopped
 from orchestration.services.lookups import lock_for_result, relock_for_result
 from orchestration.services.loop import replan_due_roots
 from orchestration.services.outputs import read_output
@@ -111,15 +112,18 @@ def perform(held: Assignment, link: WorkerLink) -> WorkerResult | None:
     seat = Seat(held.seat)
     job = SeatJob(seat, held.task, held, held.input)
     document = backend.perform(job, link)
-    if link.stop_reason:
-        return None
+    return None if link.stop_reason else shape_answer(held.task, seat, document)
+
+
+def shape_answer(task: Task, seat: Seat, document: Mapping[str, Any]) -> WorkerResult:
+    """Shape what a backend answered; `raw` is the answer itself, but for QA's bytes."""
     if seat is Seat.EXECUTOR:
-        return WorkerResult(hand_in=_hand_in(held.task, document))
+        return WorkerResult(hand_in=_hand_in(task, document), raw=document)
     if seat is Seat.QA:
         return WorkerResult(evidence=_evidence(document))
     if seat is Seat.FIXER:
-        return WorkerResult(fix=document)
-    return WorkerResult(document=document)
+        return WorkerResult(fix=document, raw=document)
+    return WorkerResult(document=document, raw=document)
 
 
 def _hand_in(task: Task, document: Mapping[str, Any]) -> HandIn:
@@ -169,6 +173,9 @@ def record(held: Assignment, token: int, result: WorkerResult, shift: Shift) -> 
         if not _is_ours(row, token):
             logger.warning("result of assignment %s came under an old token", held.pk)
             return None
+        if is_stopped(row.project):
+            _keep(work, row, result)
+            return None
         following = record_and_take(work, row, result, shift, take_next=take_next)
         while following is not None and is_chained(following, row, shift):
             done = perform_instantly(following)
@@ -178,6 +185,14 @@ def record(held: Assignment, token: int, result: WorkerResult, shift: Shift) -> 
         if following is not None:
             hold_back(work, following, shift)
     return following
+
+
+def _keep(work: Work, row: Assignment, result: WorkerResult) -> None:
+    """In safe stop: hold what was done; a check that only looked is made again later."""
+    if result.raw is not None:
+        hold_result(work, row, result.raw, is_workers=True)
+    else:
+        requeue(work, row, why="the project is in safe stop")
 
 
 def record_and_take(

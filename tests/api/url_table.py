@@ -43,6 +43,7 @@ HUMANS_ONLY = frozenset(
         ("api-task-cancel", "post"),
         ("api-task-replan", "post"),
         ("api-audit-verify", "post"),
+        ("api-integrity", "post"),
         ("api-decisions", "get"),
         ("api-decisions-bulk", "post"),
         ("api-decision", "get"),

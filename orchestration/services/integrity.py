@@ -1,0 +1,163 @@
+"""Safe stop: find state that cannot be, stop the project, ask Sir, and let it go on once repaired.
+
+Stopping changes the project's state and its clocks and opens one P0 decision; nothing else.
+Source: DESIGN section 10 ("Safe stop"), section 4 rule 8, section 9 (`safe_stop`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from orchestration.errors import Conflict, Fault, Invalid
+from orchestration.models import Decision, Project, Task
+from orchestration.rules.markdown_text import plain
+from orchestration.services.audit import seal_events
+from orchestration.services.clocks import stop_clocks
+from orchestration.services.inbox import open_decision
+from orchestration.services.integrity_looks import (
+    FaultKind,
+    IntegrityFault,
+    find_faults,
+    is_still_wrong,
+    quick_faults,
+)
+from orchestration.services.lookups import lock_project
+from orchestration.services.moves import move_project
+from orchestration.services.retrying import retry_on_deadlock
+from orchestration.services.work import SYSTEM, Actor, Work, unit_of_work
+from orchestration.states import PROJECT_MOVES, DecisionKind, DecisionStatus, ProjectStatus
+
+LOST = "关键状态丢失，无法继续执行。"
+LOST_ENGLISH = "Critical state is lost; the work cannot go on."
+MOST_FAULTS = 100
+"""Faults that are listed; one is enough to stop."""
+MOST_FOUND = 2_000
+CHECK_EVERY_SECONDS = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """What a check found. Shape: `is_stopped` says whether the project stands in safe stop."""
+
+    project: Project
+    faults: tuple[IntegrityFault, ...]
+    is_stopped: bool
+
+
+def check_project(*, project_id: int, actor: Actor, source: str) -> Checked:
+    """Check a whole project; stop it when something is wrong.
+
+    The looks lock nothing; what they find is looked at again under the locks before it stops
+    anything, so that work which goes on meanwhile is no fault.
+    """
+    # What waits for its seal since before a restart is no fault.
+    seal_events()
+    found = list(islice(find_faults(project_id), MOST_FOUND))
+    if not found:
+        project = Project.objects.get(pk=project_id)
+        return Checked(project, (), project.status == ProjectStatus.SAFE_STOP)
+    return _confirm(project_id, found, actor=actor, source=source)
+
+
+@retry_on_deadlock
+def _confirm(
+    project_id: int, found: Sequence[IntegrityFault], *, actor: Actor, source: str
+) -> Checked:
+    with unit_of_work(actor) as work:
+        project = lock_project(project_id)
+        confirmed = (one for one in found if is_still_wrong(project_id, one))
+        faults = tuple(islice(confirmed, MOST_FAULTS))
+        if faults:
+            stop_safely(work, project, faults, source=source)
+    return Checked(project, faults, project.status == ProjectStatus.SAFE_STOP)
+
+
+def stop_safely(
+    work: Work, project: Project, faults: Sequence[IntegrityFault], *, source: str
+) -> None:
+    """Put a project into safe stop and ask Sir (P0), once; an ended project is left as it is.
+
+    Locks: expects the project's row locked.
+    """
+    if ProjectStatus.SAFE_STOP not in PROJECT_MOVES[ProjectStatus(project.status)]:
+        return
+    with work.as_system():
+        move_project(work, project, ProjectStatus.SAFE_STOP, why=f"{LOST} {LOST_ENGLISH}")
+        stop_clocks(work, project)
+        shown = [one.document() for one in faults[:MOST_FAULTS]]
+        open_decision(
+            work,
+            kind=DecisionKind.SAFE_STOP,
+            project=project,
+            task=None,
+            title=LOST,
+            question=f"{LOST} {LOST_ENGLISH}",
+            content={
+                "faults": shown,
+                "source": source,
+                "detail": "\n".join(f"- {plain(one['detail'])}" for one in shown),
+            },
+            params={"faults": len(shown)},
+            evidence=shown,
+            is_p0=True,
+        )
+    work.flush()
+
+
+def stop_for_import(*, project_id: int, error: Invalid, actor: Actor) -> None:
+    """Stop a project whose loop sent its own state and could not be read."""
+    faults = [
+        IntegrityFault(FaultKind.IMPORT, one["path"] or "master_task_list", one["message"])
+        for one in error.errors[:MOST_FAULTS]
+    ] or [IntegrityFault(FaultKind.IMPORT, "master_task_list", error.detail)]
+    with unit_of_work(actor) as work:
+        stop_safely(work, lock_project(project_id), faults, source="import")
+
+
+def stop_if_broken(work: Work, project: Project, root: Task) -> bool:
+    """Take the quick look at a root; stop its project when something is wrong.
+
+    Locks: expects the project's row locked.
+    """
+    work.flush()
+    faults = quick_faults(project.pk, root.pk)
+    if not faults:
+        return False
+    stop_safely(work, project, faults, source="loop")
+    return True
+
+
+def require_intact(project: Project) -> None:
+    """Refuse to go on while something is wrong. Errors: Conflict naming every fault."""
+    faults = list(islice(find_faults(project.pk), MOST_FAULTS))
+    if faults:
+        named = "; ".join(one.detail for one in faults[:3])
+        raise Conflict(
+            f"Something is still wrong: {named}",
+            code="integrity_faults",
+            faults=[Fault(path=one.subject, message=one.detail) for one in faults],
+        )
+
+
+def has_open_stop(project: Project) -> bool:
+    """Whether Sir is being asked about a stop by too many failures."""
+    rows = Decision.objects.filter(
+        project=project,
+        kind=DecisionKind.MAX_RETRIES.value,
+        status=DecisionStatus.OPEN.value,
+    )
+    return rows.exists()
+
+
+def check_next_project() -> int:
+    """Check one running project, another one each time. Return how many faults it has."""
+    running = [ProjectStatus.ACTIVE.value, ProjectStatus.SUSPENDED.value]
+    rows = Project.objects.filter(status__in=running).order_by("pk")
+    ids = list(rows.values_list("pk", flat=True))
+    if not ids:
+        return 0
+    turn = int(time.time() // CHECK_EVERY_SECONDS) % len(ids)
+    return len(check_project(project_id=ids[turn], actor=SYSTEM, source="schedule").faults)

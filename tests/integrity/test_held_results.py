@@ -1,0 +1,197 @@
+"""What a project in safe stop takes, what it refuses, and what becomes of results meanwhile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from orchestration.models import Assignment, HeldResult, Project, Task
+from orchestration.services.integrity import IntegrityFault, stop_safely
+from orchestration.services.integrity_looks import FaultKind
+from orchestration.services.lookups import lock_project
+from orchestration.services.sweeping import sweep
+from orchestration.services.work import SYSTEM, unit_of_work
+from orchestration.services.working import Shift, claim_one, perform_and_record
+from tests.api.callers import Caller, agent_client, human_client, problem
+from tests.factories import (
+    SLOT,
+    agent_step,
+    child,
+    claim,
+    decide,
+    drive,
+    fresh,
+    new_project,
+    open_decision_of,
+    set_status,
+    step,
+    submit_plan,
+)
+
+pytestmark = pytest.mark.django_db
+RESULT = {
+    "status": "review",
+    "output": {"type": "document", "title": "work", "content": "all of it"},
+    "comment": {"comment_type": "handoff", "body": "done; nothing open"},
+}
+FAULT = IntegrityFault(FaultKind.ARTIFACT, "artifact:1", "planted")
+
+
+@pytest.fixture
+def project() -> Project:
+    return new_project("demo")
+
+
+@pytest.fixture
+def agent(project: Project) -> Caller:
+    return agent_client(project)
+
+
+def stop(project: Project) -> None:
+    """Put a project in safe stop."""
+    with unit_of_work(SYSTEM) as work:
+        stop_safely(work, lock_project(project.pk), [FAULT], source="test")
+
+
+@pytest.fixture
+def held(project: Project, agent: Caller) -> Assignment:
+    """A step that an agent holds while its project stops."""
+    root = submit_plan(project, agent_step("1"), agent_step("2"))
+    drive(project)
+    assert agent.agent is not None
+    row = claim(child(root, "1"), agent.agent)
+    set_status(child(root, "1"), agent.agent, "working")
+    stop(project)
+    return row
+
+
+def hand_in(agent: Caller, row: Assignment, **changed: Any) -> Any:
+    body = {**RESULT, **changed, "lease_token": row.lease_token}
+    return agent.send(f"/api/assignments/{row.pk}/result", body)
+
+
+def test_a_result_is_held_and_applied_after_resume(
+    project: Project, agent: Caller, held: Assignment
+) -> None:
+    assert hand_in(agent, held).status_code == 200
+    assert fresh(held.task).status == "working"
+    assert not held.task.outputs.exists()
+    assert hand_in(agent, held).status_code == 200
+    other = hand_in(agent, held, status="failed", detail="no")
+    problem(other, 409, "already_reported")
+    sweep()
+    assert HeldResult.objects.count() == 1
+    decide(open_decision_of(project, "safe_stop"), "resume", reason="repaired")
+    sweep()
+    drive(project)
+    assert fresh(held.task).status == "done"
+    assert held.task.outputs.get(title="work").content == "all of it"
+    assert not HeldResult.objects.exists()
+    assert hand_in(agent, held).status_code == 200
+
+
+def test_a_held_result_that_is_refused_gives_the_work_back(
+    project: Project, agent: Caller, held: Assignment
+) -> None:
+    lost = {"type": "document", "title": "work", "path": "nowhere.txt"}
+    assert hand_in(agent, held, output=lost).status_code == 200
+    decide(open_decision_of(project, "safe_stop"), "resume", reason="repaired")
+    sweep()
+    held.refresh_from_db()
+    assert held.status == "queued"
+    assert not HeldResult.objects.exists()
+
+
+def test_only_heartbeat_result_and_its_own_item_are_taken(
+    project: Project, agent: Caller, held: Assignment
+) -> None:
+    task = f"/api/projects/demo/tasks/{held.task_id}"
+    lease = {"lease_token": held.lease_token}
+    assert agent.send(f"{task}/heartbeat").status_code == 200
+    assert agent.send(f"/api/assignments/{held.pk}/heartbeat", lease).status_code == 200
+    sir = human_client()
+    refused = [
+        agent.send(f"{task}/comments", {"comment_type": "general", "body": "x"}),
+        agent.send(f"{task}/status", {"status": "failed", "detail": "x"}),
+        agent.send(f"/api/assignments/{held.pk}/release", lease),
+        agent.send(f"/api/assignments/{held.pk}/log", {**lease, "text": "x"}),
+        agent.send(
+            f"/api/assignments/{held.pk}/tool-calls",
+            {**lease, "calls": [{"tool": "Bash", "command": "ls", "outcome": "ok"}]},
+        ),
+        agent.send("/api/projects/demo/messages", {"text": "hello"}),
+        sir.send(f"{task}/cancel", {"reason": "x"}),
+        sir.send("/api/projects/demo/resume", {}),
+    ]
+    for answer in refused:
+        problem(answer, 409, "project_safe_stop")
+    claimed = agent.send("/api/assignments/claim", {"wait": 0})
+    assert claimed.status_code == 204
+
+
+def test_another_decision_waits_until_the_project_goes_on(project: Project, agent: Caller) -> None:
+    root = submit_plan(project, step("1", run=["ls no.txt"], on_failure={"severity": "medium"}))
+    drive(project)
+    item = open_decision_of(project, "medium_defect")
+    stop(project)
+    with pytest.raises(Exception, match="safe stop") as refused:
+        decide(item, "accept_as_is", reason="fine")
+    assert getattr(refused.value, "code", "") == "project_safe_stop"
+    decide(open_decision_of(project, "safe_stop"), "resume", reason="repaired")
+    decide(item, "accept_as_is", reason="fine")
+    drive(project)
+    assert fresh(root).status == "done"
+
+
+def test_what_our_own_worker_did_is_held_and_never_done_twice(project: Project) -> None:
+    root = submit_plan(project, step("1", run=["sh -c 'echo x >> count.txt'"]))
+    held = claim_one(SLOT, project_id=project.pk)
+    while held is not None and held.seat != "executor":
+        held = perform_and_record(held, Shift(SLOT, float("inf")))
+    assert held is not None
+    stop(project)
+    assert perform_and_record(held, Shift(SLOT, float("inf"))) is None
+    row = HeldResult.objects.get()
+    assert (row.assignment_id, row.is_workers) == (held.pk, True)
+    sweep()
+    decide(open_decision_of(project, "safe_stop"), "resume", reason="repaired")
+    sweep()
+    drive(project)
+    assert fresh(root).status == "done"
+    made = Task.objects.get(parent=root, step_key="1")
+    assert made.assignments.filter(seat="executor").count() == 1
+
+
+def test_a_faulty_list_stops_the_project_only_as_the_loops_own_state(
+    project: Project, agent: Caller
+) -> None:
+    bad = {"a": {"status": "NEARLY"}, "b": {"status": "PENDING", "depends_on": ["zzz"]}}
+    path = "/api/projects/demo/tasks/import"
+    problem(agent.send(path, {"master_task_list": bad}), 422, "import_invalid")
+    assert Project.objects.get().status == "active"
+    answer = agent.send(path, {"master_task_list": bad, "authoritative": True})
+    assert problem(answer, 422, "import_invalid")["errors"]
+    assert Project.objects.get().status == "safe_stop"
+    assert not Task.objects.exists()
+    item = open_decision_of(project, "safe_stop")
+    assert item.content["source"] == "import"
+    decide(item, "resume", reason="the list was mended")
+    good = {"master_task_list": {"a": {"status": "PENDING"}}, "authoritative": True}
+    assert agent.send(path, good).status_code == 201
+
+
+@pytest.mark.parametrize("state", ["lost", None, 7, []])
+def test_a_lost_list_stops_it_too(project: Project, agent: Caller, state: object) -> None:
+    body = {"master_task_list": state, "authoritative": True}
+    assert agent.send("/api/projects/demo/tasks/import", body).status_code == 422
+    assert Project.objects.get().status == "safe_stop"
+
+
+def test_people_check_over_rest_also_in_safe_stop(project: Project, agent: Caller) -> None:
+    sir = human_client()
+    answer = sir.send("/api/projects/demo/integrity")
+    assert answer.json() == {"intact": True, "project_status": "active", "faults": []}
+    stop(project)
+    assert sir.send("/api/projects/demo/integrity").json()["project_status"] == "safe_stop"
+    problem(agent.send("/api/projects/demo/integrity"), 403, "humans_only")

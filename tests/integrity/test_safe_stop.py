@@ -1,0 +1,297 @@
+"""Faults planted by force: each stops its project, raises the P0 item, and changes nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+
+from orchestration.errors import Conflict
+from orchestration.models import (
+    Artifact,
+    AuditEvent,
+    AuditSeal,
+    Blueprint,
+    Decision,
+    Project,
+    Task,
+    TaskDependency,
+)
+from orchestration.services.audit import seal_events
+from orchestration.services.integrity import (
+    LOST,
+    check_next_project,
+    check_project,
+    require_intact,
+)
+from orchestration.services.work import SYSTEM
+from tests.factories import (
+    agent_step,
+    child,
+    decide,
+    drive,
+    fresh,
+    new_project,
+    open_decision_of,
+    step,
+    submit_plan,
+)
+from tests.integrity.planting import (
+    BLUEPRINT,
+    CONTENT,
+    EDGE,
+    EVENT,
+    SEAL,
+    TASK,
+    force,
+    unconstrained,
+    unguarded,
+)
+
+pytestmark = pytest.mark.django_db(transaction=True)
+Plant = Callable[[Task], Callable[[], None]]
+
+
+@pytest.fixture
+def root() -> Task:
+    """A plan whose first step is done and locked; the second waits for an agent."""
+    project = new_project("demo")
+    made = submit_plan(
+        project,
+        step("1", run=["sh -c 'echo hi > made.txt'"], expected_artifacts=["made.txt"]),
+        agent_step("2", after=["1"]),
+        agent_step("3", after=["2"]),
+    )
+    drive(project)
+    seal_events()
+    return made
+
+
+def changed_status(root: Task) -> Callable[[], None]:
+    """A row says done, and its history does not."""
+    pk = child(root, "2").pk
+    force(f"UPDATE {TASK} SET status = 'done' WHERE id = %s", pk)
+    return lambda: force(f"UPDATE {TASK} SET status = 'pending' WHERE id = %s", pk)
+
+
+def illegal_status(root: Task) -> Callable[[], None]:
+    """A state that no table knows."""
+    pk = child(root, "2").pk
+    with unconstrained():
+        force(f"UPDATE {TASK} SET status = 'almost' WHERE id = %s", pk)
+    return lambda: force(f"UPDATE {TASK} SET status = 'pending' WHERE id = %s", pk)
+
+
+def cycle(root: Task) -> Callable[[], None]:
+    """Two steps wait for each other."""
+    one, two = child(root, "2").pk, child(root, "3").pk
+    TaskDependency.objects.create(task_id=one, requires_id=two)
+    return lambda: force(f"DELETE FROM {EDGE} WHERE task_id = %s AND requires_id = %s", one, two)
+
+
+def dangling(root: Task) -> Callable[[], None]:
+    """A step waits for another project's task."""
+    other = submit_plan(new_project("other"), step("1", run=()))
+    edge = TaskDependency.objects.create(task=child(root, "2"), requires=other)
+    return lambda: force(f"DELETE FROM {EDGE} WHERE id = %s", edge.pk)
+
+
+def lost_task(root: Task) -> Callable[[], None]:
+    """A step waits for a task that is not there."""
+    gone = 99_999_999
+    with unconstrained():
+        force(
+            f"INSERT INTO {EDGE} (task_id, requires_id) VALUES (%s, %s)", child(root, "2").pk, gone
+        )
+    return lambda: force(f"DELETE FROM {EDGE} WHERE requires_id = %s", gone)
+
+
+def changed_event(root: Task) -> Callable[[], None]:
+    """Somebody edited what was said."""
+    event = AuditEvent.objects.filter(task=root, kind="task.working").first()
+    assert event is not None
+
+    def say(why: str) -> None:
+        with unguarded(EVENT):
+            force(f"UPDATE {EVENT} SET why = %s WHERE id = %s", why, event.pk)
+
+    say("nothing to see here")
+    return lambda: say(event.why)
+
+
+def broken_link(root: Task) -> Callable[[], None]:
+    """A seal leads to another one than the one before it."""
+    seal = AuditSeal.objects.filter(event__task=root).first()
+    assert seal is not None
+
+    def point(previous: str) -> None:
+        with unguarded(SEAL):
+            force(f"UPDATE {SEAL} SET previous_hash = %s WHERE position = %s", previous,
+                  seal.position)  # fmt: skip
+
+    point("f" * 64)
+    return lambda: point(seal.previous_hash)
+
+
+def changed_artifact(root: Task) -> Callable[[], None]:
+    """The bytes of a locked artifact are others."""
+    digest = Artifact.objects.get(task=child(root, "1"), name="made.txt").content_id
+
+    def fill(data: bytes) -> None:
+        with unguarded(CONTENT):
+            force(f"UPDATE {CONTENT} SET data = %s WHERE sha256 = %s", data, digest)
+
+    fill(b"ho\n")
+    return lambda: fill(b"hi\n")
+
+
+def changed_blueprint(root: Task) -> Callable[[], None]:
+    """The locked plan says something else."""
+    blueprint = Blueprint.objects.get(task=root)
+
+    def write(text: str) -> None:
+        with unguarded(BLUEPRINT):
+            force(f"UPDATE {BLUEPRINT} SET canonical = %s WHERE id = %s", text, blueprint.pk)
+
+    write("{}")
+    return lambda: write(blueprint.canonical)
+
+
+PLANTED: dict[str, Plant] = {
+    "unexplained_row": changed_status,
+    "illegal_status": illegal_status,
+    "dependency_cycle": cycle,
+    "dangling_dependency": dangling,
+    "lost_task": lost_task,
+    "broken_seal": changed_event,
+    "broken_link": broken_link,
+    "artifact_changed": changed_artifact,
+    "blueprint_changed": changed_blueprint,
+}
+KINDS = {"broken_link": "broken_seal", "lost_task": "dangling_dependency"}
+
+
+def everything_else(root: Task) -> dict[str, list[tuple[object, ...]]]:
+    """Every row of the engine that a stop must leave alone."""
+    tables = (
+        "task", "assignment", "plan", "blueprint", "output", "artifact", "defect",
+        "taskdependency", "comment", "experience",
+    )  # fmt: skip
+    found: dict[str, list[tuple[object, ...]]] = {}
+    with connection.cursor() as cursor:
+        for name in tables:
+            cursor.execute(f"SELECT * FROM orchestration_{name} ORDER BY id")
+            found[name] = cursor.fetchall()
+    return found
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_a_planted_fault_stops_the_project_and_sir_resumes_it_after_repair(
+    root: Task, name: str
+) -> None:
+    repair = PLANTED[name](root)
+    before = everything_else(root)
+    found = check_project(project_id=root.project_id, actor=SYSTEM, source="test")
+    assert KINDS.get(name, name) in {one.kind for one in found.faults}
+    assert found.is_stopped
+    assert everything_else(root) == before
+    assert Project.objects.get(pk=root.project_id).status == "safe_stop"
+    item = open_decision_of(found.project)
+    assert (item.kind, item.is_p0, item.priority, item.task_id) == ("safe_stop", True, 1, None)
+    assert item.title == LOST == "关键状态丢失，无法继续执行。"
+    assert item.question.startswith(LOST)
+    assert "Critical state is lost" in item.question
+    assert item.content["faults"][0]["detail"]
+    with pytest.raises(Conflict) as refused:
+        decide(item, "resume", reason="I think it is fine")
+    assert refused.value.code == "integrity_faults"
+    assert refused.value.extra["faults"]
+    item.refresh_from_db()
+    assert item.status == "open"
+    repair()
+    decide(item, "resume", reason="restored from the backup")
+    assert Project.objects.get(pk=root.project_id).status == "active"
+    assert fresh(root).status == "working"
+
+
+def test_a_second_check_asks_no_second_time(root: Task) -> None:
+    changed_status(root)
+    for _ in range(3):
+        check_project(project_id=root.project_id, actor=SYSTEM, source="test")
+    assert Decision.objects.filter(kind="safe_stop").count() == 1
+
+
+def test_two_stopped_projects_have_an_item_each(root: Task) -> None:
+    changed_status(root)
+    other = new_project("second")
+    two = submit_plan(other, agent_step("1"), agent_step("2", after=["1"]))
+    drive(other)
+    changed_status(two)
+    call = StringIO()
+    with pytest.raises(CommandError, match="2 faults in 2 of 2 projects"):
+        call_command("check_integrity", stdout=call)
+    assert Decision.objects.filter(kind="safe_stop", status="open").count() == 2
+    assert "demo stands in safe stop." in call.getvalue()
+    assert f"task:{child(root, '2').pk} is done; its history left it pending" in call.getvalue()
+
+
+def test_the_command_says_when_nothing_is_wrong(root: Task) -> None:
+    out = StringIO()
+    call_command("check_integrity", "demo", stdout=out)
+    assert out.getvalue() == "Nothing is wrong in 1 projects.\n"
+
+
+def test_the_schedule_finds_it_too(root: Task) -> None:
+    assert check_next_project() == 0
+    changed_artifact(root)
+    assert check_next_project() == 1
+    assert Project.objects.get(slug="demo").status == "safe_stop"
+
+
+def test_the_loop_looks_before_it_starts_a_root(root: Task) -> None:
+    second = submit_plan(root.project, agent_step("1"), text="second")
+    third = submit_plan(root.project, agent_step("1"), text="third")
+    for one, two in ((second, third), (third, second)):
+        TaskDependency.objects.create(task=one, requires=two)
+    force(f"UPDATE {TASK} SET remaining_dependencies = 0 WHERE id IN (%s, %s)", second.pk, third.pk)
+    from_now = submit_plan(root.project, agent_step("1"), text="fourth", rank=-5)
+    assert fresh(from_now).status == "pending"
+    project = Project.objects.get(slug="demo")
+    project.policy_json = '{"limits": {"concurrent_roots": 5}}'
+    project.save()
+    submit_plan(root.project, agent_step("1"), text="fifth")
+    assert Project.objects.get(slug="demo").status == "safe_stop"
+    assert fresh(second).status == "pending"
+    assert open_decision_of(root.project, "safe_stop").content["source"] == "loop"
+
+
+def test_the_loop_looks_when_a_root_ends() -> None:
+    project = new_project("demo")
+    root = submit_plan(project, step("1"))
+    TaskDependency.objects.create(
+        task=root, requires=submit_plan(new_project("far"), agent_step("1"))
+    )
+    drive(project)
+    assert fresh(root).status == "done"
+    assert Project.objects.get(slug="demo").status == "safe_stop"
+
+
+def test_work_that_goes_on_meanwhile_is_no_fault(root: Task) -> None:
+    require_intact(root.project)
+    drive(root.project)
+    require_intact(root.project)
+
+
+def test_an_ended_project_is_told_of_but_not_moved() -> None:
+    project = new_project("demo")
+    root = submit_plan(project, step("1"))
+    drive(project)
+    assert Project.objects.get(slug="demo").status == "completed"
+    force(f"UPDATE {TASK} SET status = 'review' WHERE id = %s", child(root, "1").pk)
+    found = check_project(project_id=project.pk, actor=SYSTEM, source="test")
+    assert found.faults
+    assert not found.is_stopped
+    assert Project.objects.get(slug="demo").status == "completed"
