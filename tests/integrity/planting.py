@@ -15,7 +15,7 @@ CONTENT = "orchestration_artifactcontent"
 BLUEPRINT = "orchestration_blueprint"
 
 
-def force(sql: str, *values: object) -> None:
+def force(sql: str, *values: int | str | bytes) -> None:
     """Run a statement as it is. Errors: AssertionError when it changed nothing."""
     with connection.cursor() as cursor:
         cursor.execute(sql, list(values))

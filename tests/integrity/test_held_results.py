@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from orchestration.models import Assignment, HeldResult, Project, Task
-from orchestration.services.integrity import IntegrityFault, stop_safely
-from orchestration.services.integrity_looks import FaultKind
+from orchestration.services.integrity import stop_safely
+from orchestration.services.integrity_looks import FaultKind, IntegrityFault
 from orchestration.services.lookups import lock_project
 from orchestration.services.sweeping import sweep
 from orchestration.services.work import SYSTEM, unit_of_work
