@@ -104,6 +104,12 @@ CONSEQUENCES: Mapping[str, Texts] = MappingProxyType(
             (("frees_none",), _("Nothing waits for it")),
             ((), _("Frees what waits now")),
         ],
+        "fix_task_starts": [((), _("A fix task starts; the step stays done"))],
+        "locks_new_version": [
+            ((), _("Locks a new version; what read the old one is verified again")),
+        ],
+        "stays_as_locked": [((), _("The locked version stays as it is"))],
+        "report_dismissed": [((), _("The report is dismissed"))],
         "step_fails": [
             (("step",), _("%(step)s fails, no more tries")),
             ((), _("The step fails, no more tries")),

@@ -20,6 +20,7 @@ from orchestration.api import (
     insights,
     integrity,
     knowledge,
+    locked_defects,
     mail,
     projects,
     prompts,
@@ -55,6 +56,7 @@ SHARED = f"{TASK}/shared/<str:name>"
 ASSIGNMENT = "assignments/<str:assignment>"
 DECISION = "decisions/<str:decision>"
 EXPERIENCE = f"{PROJECT}/experiences/<str:experience>"
+ARTIFACT_DEFECTS = f"{PROJECT}/artifacts/<str:artifact>/defects"
 PAGE = f"{PROJECT}/wiki/<str:page>"
 
 urlpatterns: list[URLPattern] = [
@@ -106,6 +108,7 @@ urlpatterns: list[URLPattern] = [
     route(f"{PROJECT}/insights", insights.InsightsView, "api-insights"),
     route(f"{PROJECT}/integrity", integrity.IntegrityView, "api-integrity"),
     route(f"{PROJECT}/artifacts", artifacts.ArtifactsView, "api-artifacts"),
+    route(ARTIFACT_DEFECTS, locked_defects.LockedDefectsView, "api-artifact-defects"),
     route("artifacts/<str:artifact>/content", artifacts.ArtifactContentView, "api-artifact"),
     route("assignments/claim", assignments.ClaimView, "api-claim"),
     route(f"{ASSIGNMENT}/heartbeat", assignments.HeartbeatView, "api-heartbeat"),

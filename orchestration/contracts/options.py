@@ -100,6 +100,7 @@ def options_for(kind: DecisionKind, params: Mapping[str, Any]) -> list[Option]:
         )
         for verdict, codes in _KINDS[kind]
         if shared.get("about") != LOOP or verdict in LOOP_VERDICTS
+        if shared.get("about") != LOCKED or verdict != "request_changes"
     ]
 
 
@@ -111,7 +112,18 @@ def _label(kind: DecisionKind, verdict: str, params: Mapping[str, Any]) -> str:
     return f"{kind}.{verdict}"
 
 
+LOCKED = "locked"
+"""`about` of a Medium defect of a locked artifact: its step stays done, whatever is decided."""
 _OTHER_CODES: Mapping[str, Mapping[str, str]] = {
+    LOCKED: {
+        "fixer_fixes": "fix_task_starts",
+        "locks_on_pass": "locks_new_version",
+        "locks_exception": "stays_as_locked",
+        "frees_now": "nothing_waits",
+        "step_fails": "report_dismissed",
+        "root_replans": "stays_as_locked",
+        "asks_again": "nothing_waits",
+    },
     "intent": {
         "task_resumes": "agent_starts",
         "agent_gets_answer": "agent_gets_correction",
@@ -132,7 +144,7 @@ _OTHER_CODES: Mapping[str, Mapping[str, str]] = {
 
 def _code(code: str, params: Mapping[str, Any]) -> str:
     if code == "applies_fix" and not params.get("has_fix"):
-        return "fixer_fixes"
+        code = "fixer_fixes"
     return _OTHER_CODES.get(str(params.get("about")), {}).get(code, code)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from django.db.models import Exists, OuterRef
 
 from orchestration.contracts.plan import ProposedFix
-from orchestration.models import Blueprint, Decision, Deviation, Task
+from orchestration.models import Blueprint, Decision, Deviation, StaleConsumer, Task
 from orchestration.rules.commands import command_digest
 from orchestration.rules.dag import canonical_digest
 from orchestration.seats.sandboxing import NO_SANDBOX, is_sandbox_missing
@@ -66,6 +66,7 @@ def _first_unauthorised(
 ) -> Mapping[str, Any] | None:
     """Find a command that is not on the allow-list and neither trusted nor approved as planned."""
     policy = task.project.policy
+    task = _owner(task)
     unlisted = [one for one in commands if not policy.commands.allows(one["argv"])]
     if not unlisted:
         return None
@@ -73,6 +74,16 @@ def _first_unauthorised(
     if task.parent is None or not is_trusted_step(task):
         planned &= frozenset(task.parent.approved_digests if task.parent is not None else ())
     return next((one for one in unlisted if command_digest(one) not in planned), None)
+
+
+def _owner(task: Task) -> Task:
+    """The step whose plan a task's commands are from: its own, or that which it fixes or checks."""
+    if task.fixes_id is None:
+        return task
+    checked = StaleConsumer.objects.select_related("task__parent").filter(check_task=task).first()
+    if checked is not None:
+        return checked.task
+    return Task.objects.select_related("parent").get(defects=task.fixes_id)
 
 
 def _planned_digests(task: Task) -> frozenset[str]:

@@ -28,26 +28,30 @@ def lock_artifacts(
     files: Mapping[str, bytes],
     *,
     exception_note: str = "",
+    name: str = "",
+    has_versions: bool = False,
 ) -> list[Artifact]:
     """Lock the newest outputs of a finished step: one artifact version each.
 
     `files` holds the bytes of outputs that are paths, as they were when they were verified.
-    An output whose digest equals the standing version's makes no new one.
+    An output whose digest equals the standing version's makes no new one. `name` names them all
+    (there is one); `has_versions` says that the task has locked before.
     """
-    standing = _standing_versions(task) if task.attempt > 1 or task.fix_round else {}
+    knows = has_versions or task.attempt > 1 or task.fix_round
+    standing = _standing_versions(task) if knows else {}
     contents: dict[str, ArtifactContent] = {}
     rows: list[Artifact] = []
     for output in outputs:
-        name = output.path or output.title
+        called = name or output.path or output.title
         data = files.get(output.path) if output.path else output.content.encode()
         digest = hashlib.sha256(data or b"").hexdigest()
-        version, known = standing.get(name, (0, ""))
+        version, known = standing.get(called, (0, ""))
         if data is None or (known == digest and not exception_note):
             continue
         contents[digest] = new_row(ArtifactContent, sha256=digest, size_bytes=len(data), data=data)
-        rows.append(_version(work, task, output, name, version + 1, contents[digest]))
+        rows.append(_version(work, task, output, called, version + 1, contents[digest]))
         rows[-1].exception_note = exception_note
-        standing[name] = (version + 1, digest)
+        standing[called] = (version + 1, digest)
     if rows:
         work.insert(list(contents.values()))
         work.insert(rows)

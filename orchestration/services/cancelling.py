@@ -5,18 +5,18 @@ Source: DESIGN section 4 rules 5, 6 and 7.
 
 from __future__ import annotations
 
-from orchestration.models import Task
+from orchestration.models import Defect, Task
 from orchestration.services.assignments import cancel_live
 from orchestration.services.blockers import ask_behind
 from orchestration.services.blueprints import descendant_ids
 from orchestration.services.inbox import withdraw_open
 from orchestration.services.lookups import lineage_root, lock_project, lock_task
 from orchestration.services.loop import complete_project_if_done, end_attempt
-from orchestration.services.moves import move_task, void_defects
+from orchestration.services.moves import move_defect, move_task, void_defects
 from orchestration.services.readiness import start_roots
 from orchestration.services.spawned import tell_spawner
 from orchestration.services.work import Work, locked
-from orchestration.states import TASK_TERMINAL, TaskStatus
+from orchestration.states import TASK_TERMINAL, DefectStatus, TaskStatus
 
 BY_SIR = "cancelled_by_sir"
 
@@ -64,8 +64,19 @@ def _cancel_rows(work: Work, ids: list[int], *, why: str, reason: str) -> None:
             row.assignee = None
             work.touch(row, "assignee")
             move_task(work, row, TaskStatus.CANCELLED, why=why, cancel_reason=reason)
+            if row.fixes_id is not None and not row.run:
+                _give_up_fix(work, row.fixes_id, why=why)
     for row in rows:
         ask_behind(work, row)
+
+
+def _give_up_fix(work: Work, defect_id: int, *, why: str) -> None:
+    """Void a defect of a locked artifact whose fix was cancelled: the version stays as it is."""
+    rows = Defect.objects.select_related("task").filter(
+        pk=defect_id, status=DefectStatus.FIXING.value
+    )
+    for defect in locked(rows):
+        move_defect(work, defect, DefectStatus.VOID, why=why or "its fix was cancelled")
 
 
 def _cancel_dependents(work: Work, task: Task, *, why: str, reason: str) -> None:

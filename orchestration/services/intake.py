@@ -72,7 +72,7 @@ def submit_message(
         reopen_for_work(work, project)
         result = prefilter(cleaned, project.policy)
         new = NewTask(text=cleaned, is_self_initiated=is_self_initiated)
-        task = _new_root(work, project, new, kind=_kind_of(result))
+        task = new_root(work, project, new, _kind_of(result))
         work.flush()
         if result.kind_of_message is MessageKind.CONTINUATION:
             _post_continuation(work, project, task, cleaned)
@@ -147,13 +147,13 @@ def root_facts(task: Task) -> dict[str, Any]:
     return facts
 
 
-def _new_root(
+def new_root(
     work: Work,
     project: Project,
     new: NewTask,
-    *,
     kind: TaskKind = TaskKind.TASK,
 ) -> Task:
+    """Write one new root with its first event; `begin_roots` starts it."""
     number = take_numbers(project, 1)[0]
     text = new.text.strip()
     task = new_row(
@@ -242,7 +242,7 @@ def _create_one(work: Work, project: Project, row: NewTask) -> Task:
         ).exists()
     ):
         raise Conflict(f"the key {row.external_key!r} is taken", code="key_taken")
-    task = _new_root(work, project, row)
+    task = new_root(work, project, row)
     if row.plan is not None:
         draft_plan(
             work, task, row.plan,

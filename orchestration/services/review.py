@@ -28,6 +28,7 @@ from orchestration.services.findings import found_defects
 from orchestration.services.flow_documents import keep_documents, tick_box
 from orchestration.services.inbox import withdraw_open
 from orchestration.services.layers import ask_outer_layers, last_change
+from orchestration.services.locked_defects import is_recheck, lock_fixed, settle_recheck
 from orchestration.services.loop import fail_leaf, retry_leaf
 from orchestration.services.marks import calls_of, contradicted, mark_outputs
 from orchestration.services.moves import void_defects
@@ -208,6 +209,9 @@ def record_review(
             "layers": list(layers),
         },
     )
+    if found and is_recheck(task):
+        settle_recheck(work, task, found)
+        return complete_task(work, task, parent)
     if found or task.fix_round:
         standing = settle_fixed(work, task, found, refusal=evidence.refusal)
         for document in found:
@@ -278,12 +282,23 @@ def _lock(
     *,
     is_clean: bool = False,
 ) -> list[Assignment]:
+    if task.fixes_id is not None:
+        why = _lock_fix(work, task, outputs, evidence)
+        return redo(work, task, [why]) if why else complete_task(work, task, parent)
     note = "" if is_clean else _exceptions(task)
     artifacts = lock_artifacts(work, task, outputs, evidence.files, exception_note=note)
     if task.role:
         keep_documents(work, task, artifacts)
         tick_box(work, task, parent)
     return complete_task(work, task, parent)
+
+
+def _lock_fix(work: Work, task: Task, outputs: Sequence[Output], evidence: Evidence) -> str:
+    """Lock what replaces a locked artifact, or note that a consumer passed again."""
+    if is_recheck(task):
+        settle_recheck(work, task, ())
+        return ""
+    return lock_fixed(work, task, outputs, evidence.files)
 
 
 def _waits_for_agent(work: Work, task: Task) -> bool:

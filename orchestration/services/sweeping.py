@@ -344,6 +344,7 @@ def close_orphaned_decisions() -> int:
     rows = Decision.objects.filter(
         status=DecisionStatus.OPEN.value,
         task__status__in=[TaskStatus.DONE.value, TaskStatus.CANCELLED.value],
+        defect__artifact__isnull=True,
     ).exclude(kind="high_notice")
     with unit_of_work(SYSTEM) as work:
         found = list(locked(rows).order_by("pk")[:BATCH])

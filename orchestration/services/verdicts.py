@@ -29,6 +29,7 @@ from orchestration.services.handshake_gate import may_start
 from orchestration.services.inbox import open_decision
 from orchestration.services.integrity import has_open_stop, require_intact
 from orchestration.services.judging import after_done
+from orchestration.services.locked_defects import decide_locked
 from orchestration.services.loop import fail_leaf, replan_root
 from orchestration.services.moves import hint_task, move_defect, move_project, move_task
 from orchestration.services.negotiation import NEGOTIATION, answer_negotiation
@@ -75,6 +76,9 @@ def medium_defect(work: Work, decision: Decision, verdict: str) -> None:
     task = _task(decision)
     defect = fetch_rows(Defect, "id = %s", [decision.defect_id], lock=True)[0]
     defect.task = task
+    if defect.artifact_id is not None:
+        decide_locked(work, defect, verdict, reason=decision.reason)
+        return
     if verdict == "request_changes":
         ask_for_proposal(work, task, defect, guidance=decision.reason)
         return

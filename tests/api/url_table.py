@@ -104,6 +104,7 @@ AGENTS_TOO = frozenset(
         ("api-audit", "get"),
         ("api-artifacts", "get"),
         ("api-artifact", "get"),
+        ("api-artifact-defects", "post"),
         ("api-claim", "post"),
         ("api-heartbeat", "post"),
         ("api-result", "post"),
