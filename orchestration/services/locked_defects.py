@@ -268,7 +268,7 @@ def lock_fixed(
     Return why the work is no fix, or the empty string.
     Locks: takes the step that made it, after the fix task; the caller retries on deadlock.
     """
-    defect = Defect.objects.select_related("artifact").filter(pk=task.fixes_id).first()
+    defect = Defect.objects.select_related("artifact").filter(fix_tasks=task.pk).first()
     old = defect.artifact if defect is not None else None
     if defect is None or old is None:
         return "its defect is about no artifact"
