@@ -36,6 +36,7 @@ SCHEDULE: dict[str, dict[str, Any]] = {
         "task": "orchestration.jobs.notify_job",
         "schedule": NOTIFY_SECONDS,
         "options": {"queue": "control", "expires": 2 * NOTIFY_SECONDS},
+    },
     "integrity": {
         "task": "orchestration.jobs.integrity_job",
         "schedule": INTEGRITY_SECONDS,

@@ -101,8 +101,7 @@ def reclaim_expired_leases() -> int:
 
 
 # The clocks of agents stand still while their project is not active; our own workers' do not:
-# their crash has to be repaired, and a result they hand in is accepted all the same. In safe stop
-# nothing is repaired: Sir does that first.
+# a crash is repaired and a result accepted all the same, but in safe stop Sir repairs first.
 _CLOCK_RUNS = ~Q(backend=EXTERNAL) & ~Q(project__status=ProjectStatus.SAFE_STOP.value) | Q(
     project__status__in=[ProjectStatus.ACTIVE.value, ProjectStatus.COMPLETED.value]
 )
