@@ -15,9 +15,9 @@ from orchestration.contracts.validation import DETAIL, Package, parse_package
 from orchestration.errors import Fault, Invalid
 
 MAX_CHARACTERS = 1_000_000
-_COLON = r"\**\s*[:：]\s*\**\s*"
+_COLON = r"\**[^\S\n]*[:：][^\S\n]*\**[^\S\n]*"
 _VERDICT = re.compile(
-    rf"(?:裁定(?:结果)?|verdict|adjudication)\s*{_COLON}`?"
+    rf"(?:裁定(?:结果)?|verdict|adjudication)[^\S\n]*{_COLON}`?"
     r"(NO[-_ ]?GO|GO|INDETERMINATE)(?![A-Za-z])",
     re.IGNORECASE,
 )
@@ -27,7 +27,7 @@ _REASON = re.compile(
 _CLASS = re.compile(rf"(?:失败类别|failure[ _]class)\s*{_COLON}`?([a-z_]+)", re.IGNORECASE)
 _BASIS = re.compile(rf"(?:依据|basis)\s*{_COLON}([^\n]+)", re.IGNORECASE)
 _CASES = re.compile(
-    rf"(?:失败用例|失败的用例|failed[ _]cases?)[^\S\n]*{_COLON}?([^\n]*)", re.IGNORECASE
+    rf"(?:失败用例|失败的用例|failed[ _]cases?)[^\S\n]*(?:{_COLON})?([^\n]*)", re.IGNORECASE
 )
 _ITEM = re.compile(r"[^\S\n]*[-*+][^\S\n]+`?([^\s`:：,，（(]+)`?[^\S\n]*(?:[（(]([^）)\n]*)[）)])?"
                    r"[^\S\n]*[:：]?[^\S\n]*([^\n]*)")  # fmt: skip
