@@ -88,6 +88,8 @@ REASONS: Mapping[str, str | StrPromise] = {
     "validated": _("validated"),
     "judged by another package": _("another verdict came in"),
     "the project goes on": _("the project goes on"),
+    "the project is archived": _("the project is archived"),
+    "archived by Sir": _("archived by Sir"),
     "the attempt failed": _("the attempt failed"),
     "its result came before its figures": _("its result came before its figures"),
 }

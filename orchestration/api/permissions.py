@@ -7,7 +7,7 @@
 | agent with `execute` | claim, work on and hand in tasks; seats executor, fixer |
 | agent with `plan` | deviations; seats planner, scorer |
 | agent with `review` | seats auditor, qa, cross_verifier, validator; review what is known |
-| agent with `orchestrate` | messages, tasks, imports |
+| agent with `orchestrate` | messages, tasks, imports, packages as the loop's own state |
 | `viewer` | read everything, verify the audit trail |
 | `sir` | all that people do; decide with a session or a token made for deciding |
 

@@ -10,7 +10,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from orchestration.access import visible_projects
+from orchestration.access import access_project, visible_projects
 from orchestration.api.base import ApiView
 from orchestration.api.bodies import ProjectCreateBody, ProjectPatchBody, ReasonBody
 from orchestration.api.idempotency import idempotent
@@ -22,6 +22,7 @@ from orchestration.api.shapes.projects import ProjectDetail, ProjectPage, Projec
 from orchestration.models import Assignment, Decision, Project, Task
 from orchestration.services.projects import (
     ProjectChange,
+    archive_project,
     create_project,
     pause_project,
     resume_project,
@@ -156,6 +157,18 @@ class ResumeView(SirView):
     def post(self, request: Request, pid: str) -> Response:
         """Make it active again; what waited starts."""
         return project_answer(self.as_sir(resume_project, project_id=self.project(pid).pk))
+
+
+class ArchiveProjectView(SirView):
+    """Put a project away."""
+
+    @keyed_post(
+        "archive_project", "projects", body=ReasonBody, answer=ProjectDetail, parameters=IF_MATCH
+    )
+    def post(self, request: Request, pid: str) -> Response:
+        """Archive it, from any state: its work and its questions end, and it takes no more."""
+        found = access_project(self.caller.viewer, pid)
+        return project_answer(self.as_sir(archive_project, project_id=found.pk))
 
 
 def project_answer(project: Project) -> Response:

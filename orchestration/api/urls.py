@@ -64,6 +64,7 @@ urlpatterns: list[URLPattern] = [
     route(f"{PROJECT}/", projects.ProjectView, "api-project"),
     route(f"{PROJECT}/pause", projects.PauseView, "api-project-pause"),
     route(f"{PROJECT}/resume", projects.ResumeView, "api-project-resume"),
+    route(f"{PROJECT}/archive", projects.ArchiveProjectView, "api-project-archive"),
     route(f"{PROJECT}/messages", task_views.MessagesView, "api-messages"),
     route(f"{PROJECT}/tasks", task_views.TasksView, "api-tasks"),
     route(f"{PROJECT}/tasks/import", task_views.ImportView, "api-tasks-import"),

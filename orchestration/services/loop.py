@@ -280,7 +280,8 @@ def _fail_message(work: Work, root: Task) -> list[Assignment]:
 
 def _note_package(work: Work, root: Task, cause: Mapping[str, Any], row: ValidationPackage) -> None:
     """Name the package in the entry of its failure; one that is not in the context is added."""
-    entry = {**failure_entry(row), **cause}
+    entry = {**cause, **failure_entry(row)}
+    entry["class"] = cause.get("class") or entry["class"]
     earlier = list(root.failure_context)
     if earlier and earlier[-1].get("root_cause") == cause.get("root_cause"):
         earlier.pop()

@@ -14,21 +14,24 @@ from typing import Any
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 
 from orchestration.broadcast import AGENTS_TOPIC
 from orchestration.errors import Conflict, Fault, IllegalTransition, Invalid, ProjectSuspended
-from orchestration.models import Assignment, Project, Task
+from orchestration.models import Assignment, Decision, Project, Task
 from orchestration.policy import DEFAULT_POLICY, Policy, merge_documents
 from orchestration.runner.workspace import allowed_workspace
+from orchestration.services.assignments import cancel_live
 from orchestration.services.clocks import start_clocks, suspend_project
+from orchestration.services.inbox import withdraw_decision
 from orchestration.services.judging import judge_waiting
 from orchestration.services.lookups import lock_project, require_version
 from orchestration.services.loop import complete_project_if_done
 from orchestration.services.moves import move_project
 from orchestration.services.readiness import start_roots
 from orchestration.services.retrying import retry_on_deadlock
-from orchestration.services.work import Actor, Work, unit_of_work
-from orchestration.states import AssignmentStatus, ProjectStatus
+from orchestration.services.work import Actor, Work, locked, unit_of_work
+from orchestration.states import ASSIGNMENT_LIVE, AssignmentStatus, DecisionStatus, ProjectStatus
 
 SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,58}[a-z0-9])?\Z")
 
@@ -210,6 +213,31 @@ def resume_project(
                 current=project.status,
             )
         activate(work, project, why=reason or "resumed")
+    return project
+
+
+@retry_on_deadlock
+def archive_project(
+    *, project_id: int, actor: Actor, reason: str = "", seen_version: int | None = None
+) -> Project:
+    """Put a project away for good: its work and its questions end, everything stays readable.
+
+    Errors: IllegalTransition when it is archived already; Stale.
+    Locks: the project, then its tasks with live work or open questions, in id order.
+    """
+    with unit_of_work(actor) as work:
+        project = lock_project(project_id)
+        require_version(project, seen_version)
+        move_project(work, project, ProjectStatus.ARCHIVED, why=reason or "archived by Sir")
+        live = Q(assignments__status__in=[state.value for state in ASSIGNMENT_LIVE])
+        asked = Q(decisions__status=DecisionStatus.OPEN.value)
+        rows = Task.objects.filter(live | asked, project=project).distinct()
+        ids = sorted(rows.values_list("pk", flat=True))
+        list(locked(Task.objects.filter(pk__in=ids)).order_by("pk"))
+        cancel_live(work, ids, why="the project is archived")
+        questions = Decision.objects.filter(project=project, status=DecisionStatus.OPEN.value)
+        for row in locked(questions).order_by("pk"):
+            withdraw_decision(work, row, why="the project is archived")
     return project
 
 

@@ -15,6 +15,7 @@ T = "/api/projects/demo/tasks/DEMO-1"
 WRITES: Mapping[str, tuple[str, str, frozenset[str]]] = {
     "create project": ("POST", "/api/projects/", frozenset({"sir"})),
     "change project": ("PATCH", "/api/projects/demo/", frozenset({"sir"})),
+    "archive": ("POST", "/api/projects/demo/archive", frozenset({"sir"})),
     "pause": ("POST", "/api/projects/demo/pause", frozenset({"sir"})),
     "resume": ("POST", "/api/projects/demo/resume", frozenset({"sir"})),
     "message": ("POST", "/api/projects/demo/messages", frozenset({"sir", "orchestrate"})),

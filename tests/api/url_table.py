@@ -40,6 +40,7 @@ HUMANS_ONLY = frozenset(
         ("api-project", "patch"),
         ("api-project-pause", "post"),
         ("api-project-resume", "post"),
+        ("api-project-archive", "post"),
         ("api-task-cancel", "post"),
         ("api-task-replan", "post"),
         ("api-audit-verify", "post"),
