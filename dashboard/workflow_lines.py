@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 
 WORKFLOW_WORDS: Mapping[str, str | StrPromise] = {
     "three-step": _("Plan, audit and lock before anything runs, whatever the score would be."),
+    "strict-plan": _("Understand, explore, clarify, propose a change, then carry out its boxes."),
+    "strict-spec": _("Specify, design and plan a feature, then carry out its boxes."),
+    "test": _("Make it run, confirm the requirements, write failing tests, make them pass."),
+    "review-security": _(
+        "Review the security without changing anything; findings are graded defects."
+    ),
 }
 
 
