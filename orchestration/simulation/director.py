@@ -116,6 +116,7 @@ class Director:
                 self.after_act()
                 if self.acts % SWEEP_EVERY == 0:
                     sweep()
+                    self.crew.drive()
                     self.after_act()
         return moved
 
