@@ -18,7 +18,7 @@ def store_light_plan(work: Work, task: Task, held: Assignment, steps: Sequence[s
 
     A plan that crosses a red line goes to Sir before the work goes on.
     """
-    Plan.objects.create(
+    plan = Plan.objects.create(
         task=task,
         attempt=task.attempt,
         revision=task.plans.filter(attempt=task.attempt).count() + 1,
@@ -27,6 +27,13 @@ def store_light_plan(work: Work, task: Task, held: Assignment, steps: Sequence[s
         backend="external",
         agent_id=held.agent_id,
         body={"steps": [{"id": str(n), "action": text} for n, text in enumerate(steps, 1)]},
+    )
+    work.record(
+        "plan.drafted",
+        subject=f"plan:{plan.pk}",
+        project_id=task.project_id,
+        task_id=task.pk,
+        after={"revision": plan.revision, "is_light": True, "steps": len(steps)},
     )
     task.estimated_steps = len(steps)
     work.touch(task, "estimated_steps")

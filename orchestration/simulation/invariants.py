@@ -12,6 +12,7 @@ from django.db.models import Count, F, Q
 
 from orchestration.models import Artifact, Assignment, AuditEvent, Decision, Project, Task
 from orchestration.services.audit import seal_events, verify_chain
+from orchestration.services.integrity_looks import find_faults
 from orchestration.simulation.oracle import Oracle
 from orchestration.simulation.script import ProjectScript, RootScript
 from orchestration.states import (
@@ -37,6 +38,7 @@ def broken_invariants(project: Project, script: ProjectScript, oracle: Oracle) -
         _not_in_the_trail(project),
         _too_many_at_once(project),
         _chain(),
+        _faults(project),
     )
     broken = [problem for part in parts for problem in part]
     if not oracle.is_over():
@@ -195,3 +197,8 @@ def _chain() -> Iterator[str]:
     _, fault = verify_chain()
     if fault is not None:
         yield f"the audit chain is broken at {fault.position}: {fault.problem}"
+
+
+def _faults(project: Project) -> Iterator[str]:
+    """The look of safe stop finds nothing: what the engine wrote itself is never a fault."""
+    yield from _named("faults", [one.detail for one in find_faults(project.pk)])
