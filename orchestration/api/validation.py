@@ -117,8 +117,9 @@ class ValidationView(ApiView):
         """Judge a root: a package in JSON or Markdown, answered with the control command.
 
         An independent agent with `review` speaks as the validator; Sir and agents with
-        `orchestrate` send the loop's own state, marked `authoritative`. A GO cannot overrule a
-        failed planned check: then the rules' verdict stands, and the GO is kept as `claimed`.
+        `orchestrate` send the loop's own state, marked `authoritative`. No agent judges what it
+        planned, executed or fixed itself. A GO cannot overrule a failed planned check: then the
+        rules' verdict stands, and the GO is kept as `claimed`.
         """
         found = self.task(pid, task)
         is_loop_state = self._is_loop_state()

@@ -147,7 +147,9 @@ def has_made_in_lineage(agent: Agent, task: Task) -> bool:
     made = AuditEvent.objects.filter(
         task__in=lineage, actor=f"agent:{agent.name}", kind__in=MADE_EVENTS
     )
-    return made.exists()
+    # Only the engine takes a pending task to work, in whoever's request its turn comes.
+    turns = Q(kind="task.working", before__status=TaskStatus.PENDING.value)
+    return made.exclude(turns).exists()
 
 
 def lineage_of(task: Task) -> QuerySet[Task]:

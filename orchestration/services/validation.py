@@ -41,7 +41,7 @@ NAMED = 50
 class Posted:
     """A package as it came in. `is_loop_state` when Sir or the orchestrator sends it.
 
-    `agent` is the validator otherwise; it must be independent of the work.
+    `agent` is who sent it, None for Sir; whatever its scopes, it must be independent of the work.
     """
 
     package: Package
@@ -70,7 +70,7 @@ def post_package(*, task_id: int, posted: Posted, actor: Actor) -> Judged:
         root = lock_task(task_id)
         _require_root(root)
         require_active(root.project)
-        if not posted.is_loop_state:
+        if posted.agent is not None or not posted.is_loop_state:
             _require_independent(root, posted.agent)
         _require_judgeable(root, posted)
         _end_validators(work, root, posted.agent)

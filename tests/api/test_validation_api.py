@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -248,6 +249,26 @@ def test_who_may_send_a_package(project: Project, agent: Caller, viewer: Caller)
     problem(validator.send(path, authoritative), 403, "scope_missing")
     problem(validator.send(path, {"verdict": "GO"}), 409, "nothing_to_judge")
     answer = validator.send(path, {"verdict": "NO-GO", "root_cause": "no plan fits"})
+    assert answer.status_code == 201, answer.content
+
+
+@pytest.mark.parametrize("authoritative", [False, True])
+def test_the_loops_own_state_is_no_verdict_on_ones_own_work(
+    project: Project, agent: Caller, *, authoritative: bool
+) -> None:
+    """Rule 17: `orchestrate` does not let an executor validate what it made."""
+    project.policy_json = json.dumps({"seats": {"validator": ["external"]}})
+    project.save()
+    maker = agent_client(project, name="maker", scopes=["observe", "execute", "orchestrate"])
+    root = submit_plan(project, agent_step("1"))
+    drive(project)
+    execute(child(root, "1"), maker.agent)
+    assert fresh(root).awaits_verdict
+    body = {"verdict": "GO", "authoritative": authoritative}
+    path = f"{DEMO}/tasks/{root.pk}/validation"
+    problem(maker.send(path, body), 403, "not_independent")
+    assert fresh(root).status == TaskStatus.REVIEW
+    answer = agent.send(path, body)
     assert answer.status_code == 201, answer.content
 
 
