@@ -147,4 +147,7 @@ def withdraw_open(work: Work, task_ids: Iterable[int], *, why: str) -> int:
     rows = open_decisions_of(list(task_ids), but=DecisionKind.HIGH_NOTICE.value)
     for row in rows:
         withdraw_decision(work, row, why=why)
+    if rows:
+        # Ending what is leased withdraws questions as well, and reads which are open.
+        work.flush()
     return len(rows)

@@ -356,6 +356,8 @@ def close_question(work: Work, handshake: Handshake, *, why: str) -> None:
         decision.closed_reason = why[:80]
         work.touch(decision, "closed_reason")
         move_decision(work, decision, DecisionStatus.WITHDRAWN, why=why)
+        # Whoever withdraws what else is open of the task reads it next.
+        work.flush()
 
 
 def move_conversation(

@@ -239,6 +239,7 @@ def test_replan_starts_the_next_attempt_and_counts_nothing(
     drive(project)
     answer = sir.send(f"{TASKS}/{root.pk}/replan", {"reason": "new facts"})
     assert answer.status_code == 200
+    drive(project)
     assert (fresh(root).attempt, fresh(root).failure_count) == (2, 0)
     leaf = sir.send(f"{TASKS}/{child(root, 'a').pk}/replan", {"reason": "x"})
     problem(leaf, 409, "not_replannable")

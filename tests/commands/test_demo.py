@@ -225,6 +225,7 @@ def test_a_signed_proposal_that_helps_is_verified(demo: Task, package: Path) -> 
 
 def test_reject_fails_the_step_and_the_root_is_planned_again(demo: Task, package: Path) -> None:
     decide(open_decision_of(demo.project), "reject", reason="not this way")
+    drive(demo.project)
 
     root = fresh(demo)
     assert root.attempt == 2

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.deployment.processes import manage
+from tests.deployment.processes import START_SECONDS, manage
 
 ADDRESS = r"Countersign is at (http://\S+/)"
 
@@ -28,7 +28,7 @@ def assert_static_files_are_whole(url: str) -> None:
 def test_first_start_prepares_and_the_second_changes_nothing(tmp_path: Path) -> None:
     with manage("serve", data_dir=tmp_path / "data") as first:
         url = first.wait_for(ADDRESS)
-        alive = httpx.get(f"{url}healthz")
+        alive = httpx.get(f"{url}healthz", timeout=START_SECONDS)
         assert alive.status_code == 200
         assert alive.headers["content-security-policy"].startswith("default-src 'self'")
         assert "server" not in alive.headers
@@ -54,11 +54,11 @@ def test_data_directory_has_one_server_until_that_one_is_dead(tmp_path: Path) ->
                 f"CommandError: {tmp_path} is already in use by another Countersign "
                 f"(process {first.process.pid}, {url})"
             ]
-        assert httpx.get(f"{url}healthz").status_code == 200
+        assert httpx.get(f"{url}healthz", timeout=START_SECONDS).status_code == 200
         first.stop(signal.SIGKILL)
     with manage("serve", data_dir=tmp_path) as third:
         url = third.wait_for(ADDRESS)
-        assert httpx.get(f"{url}healthz").status_code == 200
+        assert httpx.get(f"{url}healthz", timeout=START_SECONDS).status_code == 200
         assert third.stop() == 0
 
 
