@@ -134,6 +134,15 @@ def test_guide_is_true_from_its_first_line_to_its_last(shell: Shell) -> None:
     assert compared >= 20
 
 
+def test_readme_and_guide_make_agents_of_different_names() -> None:
+    made = [
+        set(re.findall(r"create_agent ([a-z][\w-]*)", (ROOT / name).read_text(encoding="utf-8")))
+        for name in ("README.md", "docs/agents.md")
+    ]
+    assert all(made)
+    assert not made[0] & made[1]
+
+
 def test_every_request_of_the_guide_shows_its_reply() -> None:
     for block in blocks():
         asked = block.script.count("curl -s")
