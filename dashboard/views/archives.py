@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from django.http import FileResponse, HttpResponse
+from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.views.decorators.http import require_safe
 
 from dashboard.http import DashboardRequest, page
 from orchestration.access import access_project, access_task
+from orchestration.api.downloads import PackedFile
 from orchestration.errors import NotFound
 from orchestration.services.archive import archive_of
 from orchestration.services.archive_zip import pack_archive
@@ -28,9 +29,7 @@ def archive(request: DashboardRequest, slug: str, pk: int, kind: str) -> HttpRes
     headers = {"X-Content-Type-Options": "nosniff"}
     if kind == "zip":
         packed = pack_archive(row)
-        return FileResponse(
-            packed, as_attachment=True, filename=name, content_type=KINDS[kind], headers=headers
-        )
+        return PackedFile(packed, name=name, content_type=KINDS[kind], headers=headers)
     locked = row.markdown if kind == "md" else row.document
     headers["Content-Disposition"] = f'attachment; filename="{name}"'
     data = bytes(locked.content.data)

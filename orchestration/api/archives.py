@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from django.http import FileResponse, HttpResponse
+from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -13,6 +13,7 @@ from rest_framework.renderers import BaseRenderer, JSONRenderer
 from rest_framework.request import Request
 
 from orchestration.api.base import ApiView
+from orchestration.api.downloads import PackedFile
 from orchestration.api.prompts import MARKDOWN, MarkdownRenderer
 from orchestration.api.schema import problems
 from orchestration.contracts.archive import ArchiveDocument
@@ -66,10 +67,7 @@ class ArchiveView(ApiView):
         wanted = request.accepted_renderer.format
         if wanted == ZipRenderer.format:
             packed = pack_archive(archive)
-            return FileResponse(
-                packed, as_attachment=True, filename=f"{name}.zip", content_type=ZIP,
-                headers=_HEADERS,
-            )  # fmt: skip
+            return PackedFile(packed, name=f"{name}.zip", content_type=ZIP, headers=_HEADERS)
         is_text = wanted == ShortMarkdownRenderer.format
         locked = archive.markdown if is_text else archive.document
         kind = f"{MARKDOWN}; charset=utf-8" if is_text else "application/json"

@@ -6,7 +6,8 @@ import io
 import zipfile
 
 import pytest
-from django.test import Client
+from asgiref.sync import sync_to_async
+from django.test import AsyncClient, Client
 
 from orchestration.models import DeliveryArchive, Project, Task
 from tests.api.callers import Caller, agent_client, problem
@@ -22,6 +23,10 @@ def project() -> Project:
 
 @pytest.fixture
 def root(project: Project) -> Task:
+    return archived(project)
+
+
+def archived(project: Project) -> Task:
     made = submit_plan(project, step("1", run=["sh -c 'echo hi > made.txt'"],
                        expected_artifacts=["made.txt"]))  # fmt: skip
     drive(project)
@@ -77,3 +82,17 @@ def test_the_task_page_offers_the_download(client: Client, root: Task) -> None:
         assert "attachment" in answer["Content-Disposition"]
         assert b"".join(answer)
     assert client.get(f"/projects/demo/tasks/{root.pk}/archive.exe").status_code == 404
+
+
+async def test_the_zip_is_streamed_without_blocking_the_event_loop(
+    transactional_db: None,
+) -> None:
+    made = await sync_to_async(lambda: archived(new_project("demo")))()
+    client = AsyncClient()
+    await client.aforce_login(await sync_to_async(new_sir)())
+    answer = await client.get(f"/projects/demo/tasks/{made.pk}/archive.zip")
+    # A synchronous iterator would be read whole here, and Django warns of it.
+    data = b"".join([piece async for piece in answer])
+    assert len(data) == int(answer["Content-Length"])
+    with zipfile.ZipFile(io.BytesIO(data)) as found:
+        assert "archive.md" in found.namelist()
