@@ -8,15 +8,42 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
-from django.core.management.base import CommandError
+from django.core.management.base import BaseCommand, CommandError
+from django.db import connection
 
+from config.prepare import has_pending_migrations
 from orchestration.errors import CountersignError, Invalid, NotFound, WorkspaceError
 from orchestration.models import Project
 from orchestration.services.work import Actor
 
 MAX_FAULTS_SHOWN = 20
+
+
+class OperatorCommand(BaseCommand):
+    """A command for an installation whose server has made its database."""
+
+    def execute(self, *args: Any, **options: Any) -> str | None:
+        """Run it. Errors: CommandError where there is no database of this release yet."""
+        require_database()
+        return super().execute(*args, **options)
+
+
+def require_database() -> None:
+    """Check that the server has prepared the database; a missing file is not made by asking.
+
+    Errors: CommandError naming the data directory and what to do.
+    """
+    data_dir = settings.COUNTERSIGN_DATA_DIR
+    first = "start the server first, with `make run`"
+    name = str(connection.settings_dict["NAME"])
+    in_memory = name.startswith(("file:", ":memory:"))
+    if connection.vendor == "sqlite" and not (in_memory or Path(name).is_file()):
+        raise CommandError(f"There is no database in {data_dir} yet: {first}.")
+    if has_pending_migrations():
+        raise CommandError(f"The database of {data_dir} is not ready for this release: {first}.")
 
 
 def operator_actor() -> Actor:

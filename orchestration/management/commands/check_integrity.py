@@ -5,15 +5,20 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
-from orchestration.management.operator import errors_in_words, find_project, operator_actor
+from orchestration.management.operator import (
+    OperatorCommand,
+    errors_in_words,
+    find_project,
+    operator_actor,
+)
 from orchestration.models import Project
 from orchestration.services.integrity import Checked, check_project
 from orchestration.states import ProjectStatus
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     """Look for state that cannot be, and stop the projects that have any."""
 
     help = (

@@ -5,14 +5,17 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand
-
-from orchestration.management.operator import errors_in_words, find_project, operator_actor
+from orchestration.management.operator import (
+    OperatorCommand,
+    errors_in_words,
+    find_project,
+    operator_actor,
+)
 from orchestration.scopes import DEFAULT_SCOPES, Scope
 from orchestration.services.agents import create_agent
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     """Create an agent and print its token, which nobody sees again."""
 
     help = "Create an agent and print its token once. Scopes: " + ", ".join(Scope)

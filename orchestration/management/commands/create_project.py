@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand
-
 from orchestration.contracts.documents import require_json
 from orchestration.contracts.yaml_text import load_yaml
 from orchestration.errors import PolicyInvalid
 from orchestration.management.operator import (
+    OperatorCommand,
     errors_in_words,
     operator_actor,
     operator_workspace,
@@ -23,7 +22,7 @@ from orchestration.services.projects import create_project
 MAX_POLICY_BYTES = 1024 * 1024
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     """Create a project with its workspace and its policy."""
 
     help = "Create a project. The policy file is YAML or JSON and names only what it changes."

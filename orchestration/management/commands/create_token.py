@@ -6,15 +6,14 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.contrib.auth.models import User
-from django.core.management.base import BaseCommand
 
 from orchestration.access import HumanRole, role_of
 from orchestration.errors import Forbidden, NotFound
-from orchestration.management.operator import errors_in_words, operator_actor
+from orchestration.management.operator import OperatorCommand, errors_in_words, operator_actor
 from orchestration.services.agents import create_human_token
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     """Create a token that stands for a person and print it, once."""
 
     help = "Create a personal token and print it once; it decides only with --allow-decide."

@@ -7,16 +7,16 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
-from orchestration.management.operator import errors_in_words, find_project
+from orchestration.management.operator import OperatorCommand, errors_in_words, find_project
 from orchestration.services.audit import export_events
 from orchestration.services.audit_export import csv_lines, json_lines
 
 WRITERS = {"jsonl": json_lines, "csv": csv_lines}
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     """Write the sealed events, oldest first."""
 
     help = "Export the audit trail of one project or of all, as JSON Lines or CSV."

@@ -5,15 +5,13 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand
-
 from orchestration.errors import Invalid, NotFound
-from orchestration.management.operator import errors_in_words, operator_actor
+from orchestration.management.operator import OperatorCommand, errors_in_words, operator_actor
 from orchestration.models import Agent, HumanToken
 from orchestration.services.agents import revoke_agent, revoke_human_token, rotate_agent_token
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     """End an agent's token by its name, or a personal one by its first characters."""
 
     help = "Take a leaked token back; --rotate gives the agent a new one at once."

@@ -6,10 +6,10 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand
 
 from config.datadir import holder_of
 from orchestration.management.operator import (
+    OperatorCommand,
     errors_in_words,
     find_project,
     operator_actor,
@@ -18,7 +18,7 @@ from orchestration.management.operator import (
 from orchestration.workflows.dispatch import Dispatched, dispatch_text, list_workflows
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     """Hand a message or a slash command to a project."""
 
     help = "Submit a message, or a slash command: " + ", ".join(

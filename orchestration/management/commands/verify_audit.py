@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
+from orchestration.management.operator import OperatorCommand
 from orchestration.models import AuditEvent
 from orchestration.services.audit import verify_chain
 
 
-class Command(BaseCommand):
+class Command(OperatorCommand):
     """Recompute every seal and name the first event that does not fit."""
 
     help = "Verify the audit trail; exit code 1 and the first broken event when it does not hold."
