@@ -16,7 +16,8 @@ from dashboard.charts import Dimension, ScoreScale
 from dashboard.drawings import scale_parts
 from dashboard.phrases import listed
 from orchestration.models import Assessment
-from orchestration.policy import Thresholds
+from orchestration.policy import Policy, Thresholds
+from orchestration.rules.redlines import KIND, red_lines_in
 from orchestration.states import Route
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ SIGNAL_WORDS: Words = {
     "multi_step": _("multi-step"),
     "uncertainty": _("uncertainty"),
     "explicit_trigger": _("trigger"),
+    KIND: _("red line"),
 }
 DIMENSION_WORDS: Words = {
     "steps": _("Steps"),
@@ -125,6 +127,18 @@ def filter_view(
     *, outcome: str, rule: str, signals: Sequence[Mapping[str, Any]], elapsed_us: int
 ) -> FilterView:
     """Show what S0 decided; the same for a stored record and for a preview."""
+    is_direct = outcome == "direct"
+    words = _filter_words(rule, len(signals), is_direct)
+    return FilterView(words, _signal_lines(signals), elapsed_us, is_direct)
+
+
+def red_line_view(text: str, policy: Policy) -> SignalLine | None:
+    """Show what Sir is asked about before a text starts; None where it crosses no red line."""
+    lines = _signal_lines([one.as_json() for one in red_lines_in([text], policy)])
+    return lines[0] if lines else None
+
+
+def _signal_lines(signals: Sequence[Mapping[str, Any]]) -> list[SignalLine]:
     by_kind: dict[str, list[Hit]] = {}
     for one in signals:
         text = str(one.get("text") or "")
@@ -132,14 +146,12 @@ def filter_view(
         offset = one.get("offset")
         hit = Hit(cut, offset if isinstance(offset, int) else None)
         by_kind.setdefault(str(one.get("kind", "")), []).append(hit)
-    lines = [
+    return [
         SignalLine(
             str(SIGNAL_WORDS.get(kind, kind)), hits[:SHOWN_HITS], max(len(hits) - SHOWN_HITS, 0)
         )
         for kind, hits in by_kind.items()
     ]
-    is_direct = outcome == "direct"
-    return FilterView(_filter_words(rule, len(signals), is_direct), lines, elapsed_us, is_direct)
 
 
 def _filter_words(rule: str, count: int, is_direct: bool) -> str:  # noqa: FBT001  # one caller

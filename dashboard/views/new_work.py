@@ -11,7 +11,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_http_methods, require_POST
 
-from dashboard.assessments import filter_view
+from dashboard.assessments import filter_view, red_line_view
 from dashboard.engine_texts import engine_words
 from dashboard.fault_lines import fault_line
 from dashboard.forms import NewWorkForm
@@ -76,19 +76,22 @@ def _preview(request: DashboardRequest, slug: str, text: str) -> dict[str, Any]:
     """S0's answer for a text under a project's policy; nothing is stored."""
     if not text.strip():
         return {"preview": None, "command": ""}
-    named = COMMAND.match(text.lstrip())
-    if named is not None:
-        known = {one.name for one in list_workflows()}
-        name = named[1].lower()
-        return {"preview": None, "command": name, "is_known_command": name in known}
     found: Project | None = visible_projects(request.user).filter(slug=slug).first()
     policy = found.policy if found is not None else DEFAULT_POLICY
-    result = prefilter(require_text(text), policy)
+    text = require_text(text)
+    named = COMMAND.match(text.lstrip())
+    if named is not None:
+        name = named[1].lower()
+        is_known = name in {one.name for one in list_workflows()}
+        red = red_line_view(text, policy) if is_known else None
+        return {"preview": None, "command": name, "is_known_command": is_known, "red": red}
+    result = prefilter(text, policy)
     signals = [{"kind": one.kind, "text": one.text, "offset": one.offset} for one in result.signals]
     view = filter_view(
         outcome=result.outcome, rule=result.rule, signals=signals, elapsed_us=result.elapsed_us
     )
-    return {"preview": view, "command": "", "is_message": result.is_message}
+    red = red_line_view(text, policy)
+    return {"preview": view, "command": "", "is_message": result.is_message, "red": red}
 
 
 @page

@@ -17,7 +17,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import require_POST, require_safe
 
-from dashboard.assessments import filter_view
+from dashboard.assessments import filter_view, red_line_view
 from dashboard.engine_texts import engine_words
 from dashboard.forms import read_number
 from dashboard.http import (
@@ -116,13 +116,15 @@ def policy_try(request: DashboardRequest, slug: str) -> HttpResponse:
     context: dict[str, Any] = {"project": project, "text": text}
     if text.strip():
         try:
-            seen = foresee(require_text(text), project.policy)
+            cleaned = require_text(text)
+            seen = foresee(cleaned, project.policy)
         except CountersignError as error:
             context["try_error"] = engine_words(error.detail)
         else:
             signals = [one.as_json() for one in seen.filtered.signals]
             context |= {
                 "goes": goes_word(seen.goes),
+                "red": red_line_view(cleaned, project.policy),
                 "total": seen.score.total if seen.score is not None else None,
                 "filtered": filter_view(
                     outcome=seen.filtered.outcome,

@@ -16,6 +16,9 @@ from django.utils import timezone
 
 from orchestration.models import AuditEvent, AuditSeal, Decision, Project, Task
 from orchestration.services.audit import seal_events
+from orchestration.services.work import SYSTEM
+from orchestration.states import TaskStatus
+from orchestration.workflows.dispatch import dispatch_text
 from tests.dashboard.conftest import Waiting, make_waiting
 from tests.factories import agent_step, decide, drive, new_project, step, submit_plan
 
@@ -204,6 +207,27 @@ def test_preview_says_what_s0_would_do_and_stores_nothing(sir: User, viewer_clie
     named = viewer_client.post(url, {"text": "/three-step tidy up"}).content.decode()
     assert "Starts the workflow /three-step" in named
     assert not Task.objects.exists()
+
+
+def test_preview_says_that_a_red_line_waits_for_sir(sir: User, viewer_client: Client) -> None:
+    project = new_project("work")
+    url = reverse("dashboard:new_work_preview")
+    text = "Delete the production database and drop all tables"
+    for sent in (text, f"/three-step {text}"):
+        page = viewer_client.post(url, {"project": "work", "text": sent}).content.decode()
+        assert "A red line: it waits for Sir first" in page
+        assert ">Delete the production database</span>" in page
+        assert ">drop all tables</span>" in page
+        assert "an executor does it at once" not in page
+        assert "No signal in the text" not in page
+        task = dispatch_text(project_id=project.pk, text=sent, actor=SYSTEM).task
+        assert task.status == TaskStatus.WAITING_HUMAN
+    chinese = viewer_client.post(
+        url, {"project": "work", "text": text}, headers={"Accept-Language": "zh-hans"}
+    )
+    assert "触及红线：先由 Sir 裁定" in chinese.content.decode()
+    harmless = viewer_client.post(url, {"project": "work", "text": "Fix a typo"})
+    assert "red line" not in harmless.content.decode()
 
 
 # --- Search ---------------------------------------------------------------------------------------

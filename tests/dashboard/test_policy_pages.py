@@ -238,6 +238,17 @@ def test_typed_message_is_routed_without_storing_anything(
     assert "<html" in whole
 
 
+def test_typed_message_across_a_red_line_is_told_to_wait_for_sir(
+    viewer_client: Client, project: Project
+) -> None:
+    url = reverse("dashboard:policy_try", args=[project.slug])
+    text = "Delete the production database and drop all tables"
+    page = viewer_client.post(url, {"text": text}).content.decode()
+    assert "A red line: it waits for Sir first" in page
+    assert ">Delete the production database</span>" in page
+    assert "No signal in the text" not in page
+
+
 def test_review_tells_which_recent_messages_would_go_elsewhere(
     sir: User, sir_client: Client, project: Project
 ) -> None:
