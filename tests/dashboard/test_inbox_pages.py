@@ -221,6 +221,18 @@ def test_empty_inbox_says_what_was_decided_today(waiting: Waiting, sir_client: C
     assert "All clear since" in page
 
 
+def test_tabs_and_empty_inbox_read_as_sentences_in_chinese(
+    waiting: Waiting, sir_client: Client
+) -> None:
+    chinese = {"Accept-Language": "zh-hans"}
+    page = sir_client.get(reverse("dashboard:inbox"), headers=chinese).content.decode()
+    assert re.search(r">待处理 <span[^>]*data-inbox-count>1<", page)
+    decide(waiting.decision, "approve")
+    drive(waiting.project)
+    page = sir_client.get(reverse("dashboard:inbox"), headers=chinese).content.decode()
+    assert re.search(r"自 <time[^>]*>[^<]+</time> 起没有待办", page)
+
+
 def test_history_shows_verdict_reason_by_whom_and_how_fast(
     waiting: Waiting, sir_client: Client
 ) -> None:
