@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from orchestration.contracts.loop import Verdict
 from orchestration.contracts.validation import Package
-from orchestration.models import Assignment, Project, Task, ValidationPackage
+from orchestration.models import Assignment, Task, ValidationPackage
 from orchestration.models.statements import release_dependents
 from orchestration.seats.registry import EXTERNAL
 from orchestration.services.archive import write_archive
@@ -181,14 +181,19 @@ def after_done(work: Work, root: Task, row: ValidationPackage | None) -> list[As
     return []
 
 
-def judge_waiting(work: Work, project: Project) -> None:
+def judge_waiting(work: Work, project_id: int) -> None:
     """Judge the roots of a project that waited while it was not active.
 
+    A verdict that stops the project leaves the rest waiting.
     Locks: expects the project's row locked; takes the roots in id order.
     """
-    rows = Task.objects.filter(project=project, awaits_verdict=True, status=TaskStatus.REVIEW.value)
+    rows = Task.objects.filter(
+        project=project_id, awaits_verdict=True, status=TaskStatus.REVIEW.value
+    )
     for root in locked(rows).order_by("pk"):
-        root.project = project
+        root.project = lock_project(project_id)
+        if root.project.status not in RUNNING:
+            return
         settle_root(work, root)
         work.flush()
 

@@ -212,8 +212,7 @@ def resume_project(
                 f"only a suspended project resumes; this one is {project.status}",
                 current=project.status,
             )
-        activate(work, project, why=reason or "resumed")
-    return project
+        return activate(work, project, why=reason or "resumed")
 
 
 @retry_on_deadlock
@@ -241,9 +240,10 @@ def archive_project(
     return project
 
 
-def activate(work: Work, project: Project, *, why: str) -> None:
+def activate(work: Work, project: Project, *, why: str) -> Project:
     """Move a project to active, start its clocks and whatever waits; all done, it is completed.
 
+    Shape: the project as it is then: what waited for its verdict may have stopped or ended it.
     Locks: the project's row.
     """
     move_project(work, project, ProjectStatus.ACTIVE, why=why)
@@ -251,13 +251,15 @@ def activate(work: Work, project: Project, *, why: str) -> None:
     work.touch(project, "is_paused_by_sir")
     start_clocks(work, project)
     work.flush()
-    judge_waiting(work, project)
+    judge_waiting(work, project.pk)
     work.flush()
+    project = lock_project(project.pk)
     start_roots(work, project)
     work.flush()
     complete_project_if_done(work, project)
     work.wake(settings.COUNTERSIGN_CONCURRENCY)
     work.hint(AGENTS_TOPIC, None)
+    return project
 
 
 def require_active(project: Project) -> None:
