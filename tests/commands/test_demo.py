@@ -21,6 +21,7 @@ from orchestration.models import (
 from orchestration.services.assignments import lease
 from orchestration.services.audit import seal_events, verify_chain
 from orchestration.services.lookups import lock_for_result
+from orchestration.services.loop import replan_due_roots
 from orchestration.services.results import record_agent_result
 from orchestration.services.work import unit_of_work
 from orchestration.states import (
@@ -225,7 +226,7 @@ def test_a_signed_proposal_that_helps_is_verified(demo: Task, package: Path) -> 
 
 def test_reject_fails_the_step_and_the_root_is_planned_again(demo: Task, package: Path) -> None:
     decide(open_decision_of(demo.project), "reject", reason="not this way")
-    drive(demo.project)
+    assert replan_due_roots(demo.project_id) == 1
 
     root = fresh(demo)
     assert root.attempt == 2
