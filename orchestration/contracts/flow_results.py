@@ -24,7 +24,7 @@ MAX_ROUNDS = 3
 MAX_POINTS = 10
 COMMIT = re.compile(r"[0-9a-fA-F]{7,64}")
 DAY = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ].{0,30})?")
-FENCED = re.compile(r"\s*```[A-Za-z]*\s*\n(.*)\n\s*```\s*", re.DOTALL)
+FENCE = "```"
 THRESHOLDS = {"lines": 80.0, "branches": 75.0, "functions": 90.0}
 """Least coverage in per cent. Source: FORMATS ("Test workflow")."""
 
@@ -270,9 +270,8 @@ def read_json_result(model: type[D], text: str, *, name: str) -> D:
 
     Errors: Invalid with the line of what is no JSON, or every fault of the document.
     """
-    fenced = FENCED.fullmatch(text) if len(text) <= 2_000_000 else None
     try:
-        value: Any = json.loads(fenced[1] if fenced is not None else text.lstrip("\ufeff"))
+        value: Any = json.loads(_unfenced(text).lstrip("\ufeff"))
     except json.JSONDecodeError as error:
         message = f"line {error.lineno}: {error.msg}"
         raise Invalid(f"{name} is no JSON.", errors=[Fault(path=name, message=message)]) from None
@@ -280,3 +279,15 @@ def read_json_result(model: type[D], text: str, *, name: str) -> D:
         faults = [Fault(path=name, message="is nested too deeply or holds an absurd number")]
         raise Invalid(f"{name} is no JSON.", errors=faults) from None
     return parse_document(model, value, detail=f"{name} is not valid.")
+
+
+def _unfenced(text: str) -> str:
+    """Return what one code fence around the whole text holds, else the text; never a pattern."""
+    whole = text.strip()
+    if not whole.startswith(FENCE) or not whole.endswith(FENCE):
+        return text
+    head, _, rest = whole.removeprefix(FENCE).partition("\n")
+    language = head.rstrip()
+    held, line_end, indent = rest[: -len(FENCE)].rpartition("\n")
+    is_opened = not language or (language.isascii() and language.isalpha())
+    return held if is_opened and line_end and not indent.strip() else text

@@ -15,22 +15,26 @@ from orchestration.contracts.validation import DETAIL, Package, parse_package
 from orchestration.errors import Fault, Invalid
 
 MAX_CHARACTERS = 1_000_000
-_COLON = r"\**[^\S\n]*[:：][^\S\n]*\**[^\S\n]*"
+# Packages come from agents and are long: every run below is possessive, or a text of nothing but
+# spaces would be tried at each length of each run.
+_COLON = r"\**+[^\S\n]*+[:：][^\S\n]*+\**+[^\S\n]*+"
 _VERDICT = re.compile(
-    rf"(?:裁定(?:结果)?|verdict|adjudication)[^\S\n]*{_COLON}`?"
+    rf"(?:裁定(?:结果)?|verdict|adjudication)[^\S\n]*+{_COLON}`?"
     r"(NO[-_ ]?GO|GO|INDETERMINATE)(?![A-Za-z])",
     re.IGNORECASE,
 )
 _REASON = re.compile(
-    rf"(?:根本原因|根因|失败原因|原因|root[ _]cause|reason)\s*{_COLON}([^\n]+)", re.IGNORECASE
+    rf"(?:根本原因|根因|失败原因|原因|root[ _]cause|reason)\s*+{_COLON}([^\n]+)", re.IGNORECASE
 )
-_CLASS = re.compile(rf"(?:失败类别|failure[ _]class)\s*{_COLON}`?([a-z_]+)", re.IGNORECASE)
-_BASIS = re.compile(rf"(?:依据|basis)\s*{_COLON}([^\n]+)", re.IGNORECASE)
+_CLASS = re.compile(rf"(?:失败类别|failure[ _]class)\s*+{_COLON}`?([a-z_]+)", re.IGNORECASE)
+_BASIS = re.compile(rf"(?:依据|basis)\s*+{_COLON}([^\n]+)", re.IGNORECASE)
 _CASES = re.compile(
-    rf"(?:失败用例|失败的用例|failed[ _]cases?)[^\S\n]*(?:{_COLON})?([^\n]*)", re.IGNORECASE
+    rf"(?:失败用例|失败的用例|failed[ _]cases?)[^\S\n]*+(?:{_COLON})?([^\n]*+)", re.IGNORECASE
 )
-_ITEM = re.compile(r"[^\S\n]*[-*+][^\S\n]+`?([^\s`:：,，（(]+)`?[^\S\n]*(?:[（(]([^）)\n]*)[）)])?"
-                   r"[^\S\n]*[:：]?[^\S\n]*([^\n]*)")  # fmt: skip
+_ITEM = re.compile(
+    r"[^\S\n]*+[-*+][^\S\n]++`?([^\s`:：,，（(]++)`?[^\S\n]*+(?:[（(]([^）)\n]*+)[）)])?"
+    r"[^\S\n]*+[:：]?[^\S\n]*+([^\n]*+)"
+)
 _CASE_ID = re.compile(r"\bTC-[A-Za-z0-9_-]*[A-Za-z0-9]")
 _FAILS = re.compile(r"失败|未通过|\bfail(?:ed|s|ure)?\b", re.IGNORECASE)
 _ROW = re.compile(r"^\s*\|(.+)\|\s*$")
@@ -39,7 +43,7 @@ _STATUSES: Mapping[str, str] = {
     "PASSED": "PASSED", "PASS": "PASSED", "通过": "PASSED", "WARN": "WARN", "警告": "WARN",
     "FAILED": "FAILED", "FAIL": "FAILED", "失败": "FAILED",
 }  # fmt: skip
-_XML = re.compile(r"```(?:xml|junit)[^\n]*\n(.*?)```", re.DOTALL)
+_XML = re.compile(r"```(?:xml|junit)[^\n`]*+\n(.*?)```", re.DOTALL)
 
 
 def parse_markdown(text: str) -> Package:
@@ -80,29 +84,31 @@ def _words(found: re.Match[str] | None) -> str:
 def _failed_cases(text: str, reason: str) -> list[dict[str, str]]:
     """List the cases of the labelled line or list, and those that the reason says failed."""
     cases: dict[str, dict[str, str]] = {}
-    for found in _CASES.finditer(text):
-        for one in re.split(r"[,，、;；\s]+", found.group(1)):
-            if _CASE_ID.fullmatch(one.strip("`*.。")):
-                cases.setdefault(one.strip("`*.。"), {"id": one.strip("`*.。")})
-        for item in _list_below(text[found.end() :]):
-            cases.setdefault(item["id"], item)
+    is_awaited = is_listed = False  # a label stands above, with only blank lines or items between
+    for line in text.split("\n"):
+        item = _ITEM.fullmatch(line) if is_awaited or is_listed else None
+        if item is not None:
+            cases.setdefault(item[1], _case(item))
+        is_listed = item is not None
+        is_awaited = is_awaited and not line.strip()
+        label = _CASES.search(line)
+        if label is not None:
+            is_awaited = True
+            for one in _named_cases(label[1]):
+                cases.setdefault(one, {"id": one})
     if _FAILS.search(reason):
         for one in _CASE_ID.findall(reason):
             cases.setdefault(one, {"id": one})
     return list(cases.values())
 
 
-def _list_below(text: str) -> list[dict[str, str]]:
-    items: list[dict[str, str]] = []
-    for line in text.split("\n")[1:]:
-        found = _ITEM.fullmatch(line)
-        if found is None and not line.strip() and not items:
-            continue
-        if found is None:
-            break
-        items.append({"id": found.group(1), "ac": found.group(2) or "",
-                      "output_tail": found.group(3)})  # fmt: skip
-    return items
+def _case(item: re.Match[str]) -> dict[str, str]:
+    return {"id": item[1], "ac": item[2] or "", "output_tail": item[3]}
+
+
+def _named_cases(text: str) -> list[str]:
+    words = (one.strip("`*.。") for one in re.split(r"[,，、;；\s]+", text))
+    return [one for one in words if _CASE_ID.fullmatch(one)]
 
 
 def _only_names(reason: str, cases: Sequence[Mapping[str, str]]) -> bool:

@@ -36,8 +36,11 @@ _NEGATED = re.compile(
     r"\s+(?:all\s+)?(?:the\s+)?$",
     re.IGNORECASE,
 )
-_PASSED = re.compile(r"\b(\d{1,7})\s+(?:tests?\s+)?(?:passed|passing)\b|(?:通过|pass)\s*[:：]?\s*"
-                     r"(\d{1,7})\s*(?:个|项|条)?(?:测试|用例)", re.IGNORECASE)  # fmt: skip
+_PASSED = re.compile(
+    r"\b(\d{1,7})\s++(?:tests?\s++)?(?:passed|passing)\b|"
+    r"(?:通过|pass)\s*+(?:[:：]\s*+)?(\d{1,7})\s*+(?:个|项|条)?(?:测试|用例)",
+    re.IGNORECASE,
+)
 _FAILED = re.compile(r"\b(\d{1,7})\s+(?:tests?\s+)?(?:failed|failures?|errors?)\b", re.IGNORECASE)
 _RAN = re.compile(r"\bRan (\d{1,7}) tests?\b")
 _SAID_TO_FAIL = re.compile(

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 _NUMBER = r"(\d{1,7})"
+_LINE = r"^[^\S\n]*+"
+"""The start of a line and its indent: one that ran over line ends would read blank lines again."""
 _PYTEST_LINE = re.compile(
     r"^.{0,200}\b(?:passed|failed|errors?)\b.{0,100} in \d[\d.:]*s.*$", re.MULTILINE
 )
@@ -24,14 +26,14 @@ _PAIRS = (
         re.compile(rf"^Tests:.{{0,100}}?\b{_NUMBER} failed", re.M),
     ),
     (
-        re.compile(rf"^\s*Tests .{{0,60}}?\b{_NUMBER} passed", re.M),
-        re.compile(rf"^\s*Tests .{{0,60}}?\b{_NUMBER} failed", re.M),
+        re.compile(rf"{_LINE}Tests .{{0,60}}?\b{_NUMBER} passed", re.M),
+        re.compile(rf"{_LINE}Tests .{{0,60}}?\b{_NUMBER} failed", re.M),
     ),
     (
-        re.compile(rf"^\s*{_NUMBER} passing\b", re.M),
-        re.compile(rf"^\s*{_NUMBER} failing\b", re.M),
+        re.compile(rf"{_LINE}{_NUMBER} passing\b", re.M),
+        re.compile(rf"{_LINE}{_NUMBER} failing\b", re.M),
     ),
-    (re.compile(rf"^\s*{_NUMBER} pass$", re.M), re.compile(rf"^\s*{_NUMBER} fail$", re.M)),
+    (re.compile(rf"{_LINE}{_NUMBER} pass$", re.M), re.compile(rf"{_LINE}{_NUMBER} fail$", re.M)),
     (
         re.compile(rf"^test result: .{{0,20}}?{_NUMBER} passed", re.M),
         re.compile(rf"^test result: .{{0,60}}?{_NUMBER} failed", re.M),
@@ -44,8 +46,10 @@ _NOTHING = re.compile(
 )
 CUT_BYTES = 8_180
 """A tail this long is the end of a longer output: what each test says is not all there."""
+TELLS_AS_IT_GOES = ("go", "test", "-v")
+"""It prints no summary at the end, so that the end of a long output may show no test."""
 ALWAYS_COUNT = (
-    ("go", "test", "-v"),
+    TELLS_AS_IT_GOES,
     ("python3", "-m", "pytest"),
     ("python3", "-m", "unittest"),
     ("node", "--test"),
@@ -94,8 +98,10 @@ def ran_nothing(argv: Sequence[str], output: str, exit_code: int | None) -> bool
         return counts.passed + counts.failed == 0
     if exit_code == 5 or _NOTHING.search(output) is not None:
         return True
-    is_counting = any(tuple(argv[: len(one)]) == one for one in ALWAYS_COUNT)
-    return is_counting and exit_code == 0 and not is_cut(output)
+    runner = next((one for one in ALWAYS_COUNT if tuple(argv[: len(one)]) == one), None)
+    if runner is None or exit_code != 0:
+        return False
+    return runner != TELLS_AS_IT_GOES or not is_cut(output)
 
 
 def _in(line: str, word: str) -> int:

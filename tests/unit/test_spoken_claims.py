@@ -129,6 +129,12 @@ def test_counts_of_single_tests_are_none_where_the_output_is_cut() -> None:
         ("python3 -m pytest -q", "no tests ran in 0.01s\n", 5, True),
         ("make test", "", 0, False),
         ("go test -v ./...", "panic: no\n", 2, False),
+        ("python3 -m pytest -q", "noise\n" * 1_400, 0, True),
+        ("python3 -m unittest", "noise\n" * 1_400, 0, True),
+        ("node --test", "noise\n" * 1_400, 0, True),
+        ("bun test", "noise\n" * 1_400, 0, True),
+        ("go test -v ./...", "noise\n" * 1_400, 0, False),
+        ("python3 -m pytest -q", "noise\n" * 1_400 + "3 passed in 0.01s\n", 0, False),
     ],
 )
 def test_run_without_a_test_is_told_from_one_that_passed(
