@@ -6,6 +6,7 @@ Source: DESIGN section 10 ("Safe stop"), section 4 rule 8, section 9 (`safe_stop
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,12 +31,15 @@ from orchestration.services.retrying import retry_on_deadlock
 from orchestration.services.work import SYSTEM, Actor, Work, unit_of_work
 from orchestration.states import PROJECT_MOVES, DecisionKind, DecisionStatus, ProjectStatus
 
+logger = logging.getLogger(__name__)
 LOST = "关键状态丢失，无法继续执行。"
 LOST_ENGLISH = "Critical state is lost; the work cannot go on."
 MOST_FAULTS = 100
 """Faults that are listed; one is enough to stop."""
 MOST_FOUND = 2_000
 CHECK_EVERY_SECONDS = 600.0
+CHECKED = (ProjectStatus.ACTIVE, ProjectStatus.SUSPENDED, ProjectStatus.COMPLETED)
+"""States in which the schedule checks a project: Sir relies on what a completed one says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,17 +121,16 @@ def stop_for_import(*, project_id: int, error: Invalid, actor: Actor) -> None:
         stop_safely(work, lock_project(project_id), faults, source="import")
 
 
-def stop_if_broken(work: Work, project: Project, root: Task) -> bool:
-    """Take the quick look at a root; stop its project when something is wrong.
+def stop_if_broken(work: Work, project: Project, root: Task) -> list[IntegrityFault]:
+    """Take the quick look at a root; stop its project when something is wrong. Return what is.
 
     Locks: expects the project's row locked.
     """
     work.flush()
     faults = quick_faults(project.pk, root.pk)
-    if not faults:
-        return False
-    stop_safely(work, project, faults, source="loop")
-    return True
+    if faults:
+        stop_safely(work, project, faults, source="loop")
+    return faults
 
 
 def require_intact(project: Project) -> None:
@@ -153,11 +156,17 @@ def has_open_stop(project: Project) -> bool:
 
 
 def check_next_project() -> int:
-    """Check one running project, another one each time. Return how many faults it has."""
-    running = [ProjectStatus.ACTIVE.value, ProjectStatus.SUSPENDED.value]
-    rows = Project.objects.filter(status__in=running).order_by("pk")
+    """Check one project, another one each time. Return how many faults it has.
+
+    A completed one is checked as well; it cannot be stopped, so what is wrong goes to the log.
+    """
+    rows = Project.objects.filter(status__in=[one.value for one in CHECKED]).order_by("pk")
     ids = list(rows.values_list("pk", flat=True))
     if not ids:
         return 0
     turn = int(time.time() // CHECK_EVERY_SECONDS) % len(ids)
-    return len(check_project(project_id=ids[turn], actor=SYSTEM, source="schedule").faults)
+    checked = check_project(project_id=ids[turn], actor=SYSTEM, source="schedule")
+    if checked.faults and not checked.is_stopped:
+        named = "; ".join(one.detail for one in checked.faults[:3])
+        logger.error("project %s is %s and wrong: %s", ids[turn], checked.project.status, named)
+    return len(checked.faults)

@@ -20,6 +20,7 @@ from orchestration.services.clocks import RUNNING
 from orchestration.services.control import command_success, is_in_loop, withdraw_loop_question
 from orchestration.services.inbox import withdraw_open
 from orchestration.services.integrity import stop_if_broken
+from orchestration.services.integrity_looks import FaultKind
 from orchestration.services.lookups import lock_project, lock_task
 from orchestration.services.loop import complete_project_if_done, fail_judged
 from orchestration.services.moves import move_task
@@ -40,7 +41,7 @@ def settle_root(work: Work, root: Task) -> list[Assignment]:
     Locks: expects the root locked, in review; takes the project's row after it.
     """
     if root.kind == TaskKind.MESSAGE:
-        return pass_root(work, root, None)
+        return [] if _is_stopped(work, root) else pass_root(work, root, None)
     if is_in_loop(root) and root.project.status not in RUNNING:
         _wait(work, root)
         return []
@@ -120,14 +121,33 @@ def weigh(root: Task, package: Package, work: Work) -> tuple[Package, str]:
 
 
 def conclude(work: Work, root: Task, row: ValidationPackage) -> list[Assignment]:
-    """Act on a package: GO makes the root done, anything else ends the attempt."""
+    """Act on a package: GO makes the root done, anything else ends the attempt.
+
+    In a project that the look stops it is not acted on: the repaired root is judged anew.
+    Locks: takes the project's row; the root was locked before it, so a deadlock is retried.
+    """
+    is_stopped = _is_stopped(work, root)
     if row.concluded_at is None:
         row.concluded_at = work.now
         work.touch(row, "concluded_at")
+    if is_stopped:
+        return []
     if row.verdict == Verdict.GO:
         return pass_root(work, root, row)
     fail_judged(work, root, row)
     return []
+
+
+def _is_stopped(work: Work, root: Task) -> bool:
+    """Look at a root before its verdict moves it; stop its project when something is wrong.
+
+    A move would explain a state that no service of ours wrote.
+    """
+    faults = stop_if_broken(work, lock_project(root.project_id), root)
+    forced = [one.subject for one in faults if one.kind is FaultKind.HISTORY]
+    if faults and f"task:{root.pk}" not in forced:
+        _wait(work, root)
+    return bool(faults)
 
 
 def pass_root(work: Work, root: Task, row: ValidationPackage | None) -> list[Assignment]:
@@ -172,12 +192,12 @@ def after_done(work: Work, root: Task, row: ValidationPackage | None) -> list[As
             one.project = project
         make_ready(work, waiting)
         work.flush()
-    if not stop_if_broken(work, project, root):
-        complete_project_if_done(work, project)
+    complete_project_if_done(work, project)
     if project.status == ProjectStatus.COMPLETED:
         withdraw_loop_question(work, project)
     start_roots(work, project)
-    command_success(work, project, root, row)
+    if project.status != ProjectStatus.SAFE_STOP:
+        command_success(work, project, root, row)
     return []
 
 

@@ -162,7 +162,8 @@ def test_a_passing_cause_backs_off_and_burns_no_attempt_until_its_cap(agent: Cal
     assert (root.status, root.failure_count, root.transient_failures) == (TaskStatus.FAILED, 0, 1)
     assert root.replan_at is not None
     assert replan_due_roots() == 0
-    Task.objects.filter(pk=root.pk).update(status=TaskStatus.WORKING.value, transient_failures=10)
+    Task.objects.filter(pk=root.pk).update(replan_at=root.created_at, transient_failures=10)
+    assert replan_due_roots() == 1
     judge(agent, "task_auth", package)
     root.refresh_from_db()
     assert (root.failure_count, root.transient_failures) == (1, 0)

@@ -268,17 +268,6 @@ def test_the_loop_looks_before_it_starts_a_root(root: Task) -> None:
     assert open_decision_of(root.project, "safe_stop").content["source"] == "loop"
 
 
-def test_the_loop_looks_when_a_root_ends() -> None:
-    project = new_project("demo")
-    root = submit_plan(project, step("1"))
-    TaskDependency.objects.create(
-        task=root, requires=submit_plan(new_project("far"), agent_step("1"))
-    )
-    drive(project)
-    assert fresh(root).status == "done"
-    assert Project.objects.get(slug="demo").status == "safe_stop"
-
-
 def test_work_that_goes_on_meanwhile_is_no_fault(root: Task) -> None:
     require_intact(root.project)
     drive(root.project)
