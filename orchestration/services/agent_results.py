@@ -35,6 +35,7 @@ __all__ = [
     "Recorded",
     "append_log",
     "heartbeat_assignment",
+    "hold_over_budget",
     "keep_late_result",
     "lock_hold",
     "note_usage",
@@ -51,6 +52,7 @@ FAULTS = "faults"
 """Key in `Assignment.result`: what was wrong with a plan that used up a revision."""
 HELD = "held"
 """Key in `Assignment.result`: a result that waits for Sir to raise the limit it went over."""
+REFUSED = "its held result was refused"
 LATE_TITLE = "Late result"
 
 
@@ -146,6 +148,7 @@ def _record(
             contradiction = _contradicted(work, row)
         elif is_stopped(row.project):
             require_hold(row, hold)
+            note_usage(work, row, usage)
             return Recorded(row, is_repeat=hold_result(work, row, document))
         else:
             require_hold(row, hold)
@@ -153,7 +156,7 @@ def _record(
                 return Recorded(row, is_repeat=True)
             require_movable(row)
             note_usage(work, row, usage)
-            if _is_held(work, row, document, digest):
+            if hold_over_budget(work, row, document, digest):
                 return Recorded(row, is_repeat=False)
             record_overrun(work, row)
             record_agent_result(work, row, row.task.parent, document)
@@ -165,7 +168,7 @@ def _record(
     raise contradiction
 
 
-def _is_held(work: Work, row: Assignment, document: Mapping[str, Any], digest: str) -> bool:
+def hold_over_budget(work: Work, row: Assignment, document: Mapping[str, Any], digest: str) -> bool:
     """Hold a finished result whose figures are over a limit until Sir raises it.
 
     A failure is taken as it is: there is nothing more to spend on it. Return whether it is held.
@@ -184,6 +187,7 @@ def _is_held(work: Work, row: Assignment, document: Mapping[str, Any], digest: s
 def take_held_result(work: Work, row: Assignment) -> None:
     """Record the result that was held over its figures, once Sir raised the limit.
 
+    Sir's word stands where it cannot be recorded any more: the work is queued again then.
     Locks: expects parent, task and assignment locked, and the task at work again.
     """
     standing = _standing(row)
@@ -194,6 +198,11 @@ def take_held_result(work: Work, row: Assignment) -> None:
     work.touch(row, "result")
     work.flush()
     with work.as_system():
+        try:
+            require_readable(row, document)
+        except CountersignError as error:
+            requeue(work, row, why=f"{REFUSED}: {error.detail}"[:500])
+            return
         record_agent_result(work, row, row.task.parent, document)
         work.flush()
         settle_ending(work, row.task)

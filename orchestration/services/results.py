@@ -260,7 +260,8 @@ SHAPES: Mapping[Seat, type[Document]] = {
 def require_readable(assignment: Assignment, document: Mapping[str, Any]) -> None:
     """Raise where a result could not be recorded, before it is held back.
 
-    Errors: Invalid listing every fault; for an executor those of its hand-in.
+    Errors: Invalid listing every fault; for an executor those of its hand-in; for a file those of
+    reading it.
     """
     shape = SHAPES.get(Seat(assignment.seat))
     if HANDSHAKE in assignment.input:
@@ -268,6 +269,8 @@ def require_readable(assignment: Assignment, document: Mapping[str, Any]) -> Non
     parsed = parse_document(shape, document) if shape is not None else None
     if assignment.seat == Seat.EXECUTOR and isinstance(parsed, ExecutorResult):
         require_recordable(assignment, agent_hand_in(assignment.task, parsed))
+    elif isinstance(parsed, FixerResult) and parsed.output is not None:
+        read_output(assignment.task, parsed.output)
 
 
 def agent_hand_in(task: Task, result: ExecutorResult) -> HandIn:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from orchestration.models import Assignment, HeldResult, Project, Task
+from orchestration.models import Assignment, AuditEvent, HeldResult, Project, Task
 from orchestration.services.integrity import stop_safely
 from orchestration.services.integrity_looks import FaultKind, IntegrityFault
 from orchestration.services.lookups import lock_project
@@ -195,3 +196,90 @@ def test_people_check_over_rest_also_in_safe_stop(project: Project, agent: Calle
     stop(project)
     assert sir.send("/api/projects/demo/integrity").json()["project_status"] == "safe_stop"
     problem(agent.send("/api/projects/demo/integrity"), 403, "humans_only")
+
+
+def test_what_a_held_result_used_counts_and_over_a_limit_sir_is_asked(
+    project: Project, agent: Caller, held: Assignment
+) -> None:
+    assert hand_in(agent, held, usage={"turns": 44, "cost_usd": 2}).status_code == 200
+    held.refresh_from_db()
+    assert held.usage == {"turns": 44, "cost_usd": 2.0}
+    decide(open_decision_of(project, "safe_stop"), "resume", reason="repaired")
+    sweep()
+    assert (fresh(held.task).status, held.task.outputs.count()) == ("waiting_human", 0)
+    item = open_decision_of(project, "budget_exceeded")
+    assert item.content["is_finished"]
+    assert item.content["exceeded"] == {"turns": {"used": 44, "limit": 30}}
+    decide(item, "raise", reason="it is done already")
+    drive(project)
+    assert fresh(held.task).status == "done"
+
+
+def test_a_held_failure_over_a_limit_leaves_its_figures_in_the_trail(
+    project: Project, agent: Caller, held: Assignment
+) -> None:
+    failed = {"status": "failed", "detail": "cannot", "output": None, "comment": None}
+    assert hand_in(agent, held, **failed, usage={"turns": 44}).status_code == 200
+    decide(open_decision_of(project, "safe_stop"), "resume", reason="repaired")
+    sweep()
+    assert fresh(held.task).status == "pending"
+    event = AuditEvent.objects.get(kind="assignment.over_budget")
+    assert event.subject == f"assignment:{held.pk}"
+
+
+def test_a_held_result_waits_while_its_task_waits_for_sir(
+    project: Project, agent: Caller, held: Assignment
+) -> None:
+    assert hand_in(agent, held, usage={"turns": 44}).status_code == 200
+    decide(open_decision_of(project, "safe_stop"), "resume", reason="repaired")
+    beat = agent.send(f"/api/assignments/{held.pk}/heartbeat", {"lease_token": held.lease_token})
+    assert beat.status_code == 200
+    assert fresh(held.task).status == "waiting_human"
+    sweep()
+    assert HeldResult.objects.count() == 1
+    decide(open_decision_of(project, "budget_exceeded"), "raise", reason="go on")
+    sweep()
+    drive(project)
+    assert fresh(held.task).status == "done"
+
+
+def test_one_result_that_breaks_holds_up_no_other(
+    project: Project, agent: Caller, held: Assignment
+) -> None:
+    other = new_project("other")
+    second = agent_client(other, name="second")
+    root = submit_plan(other, agent_step("1"), agent_step("2"))
+    drive(other)
+    assert second.agent is not None
+    row = claim(child(root, "1"), second.agent)
+    set_status(child(root, "1"), second.agent, "working")
+    stop(other)
+    assert hand_in(agent, held).status_code == 200
+    assert hand_in(second, row).status_code == 200
+    HeldResult.objects.filter(assignment=held).update(document={}, is_workers=True)
+    decide(open_decision_of(project, "safe_stop"), "resume", reason="repaired")
+    decide(open_decision_of(other, "safe_stop"), "resume", reason="repaired")
+    assert sweep()["held"] == 2
+    assert row.task.outputs.filter(title="work").count() == 1
+    held.refresh_from_db()
+    assert held.status == "queued"
+    assert not HeldResult.objects.exists()
+
+
+def test_an_irreversible_step_whose_held_result_is_refused_asks_sir(project: Project) -> None:
+    root = submit_plan(project, step("1", run=["sh -c 'echo x >> count.txt'"]))
+    held = claim_one(SLOT, project_id=project.pk)
+    while held is not None and held.seat != "executor":
+        held = perform_and_record(held, Shift(SLOT, float("inf")))
+    assert held is not None
+    Task.objects.filter(pk=held.task_id).update(is_irreversible=True)
+    stop(project)
+    assert perform_and_record(held, Shift(SLOT, float("inf"))) is None
+    row = HeldResult.objects.get()
+    HeldResult.objects.update(document={**row.document, "handoff": "y" * 600})
+    decide(open_decision_of(project, "safe_stop"), "resume", reason="repaired")
+    sweep()
+    drive(project)
+    assert child(root, "1").status == "waiting_human"
+    assert open_decision_of(project).content["reason"] == "irreversible_cut_off"
+    assert (Path(project.workspace) / "count.txt").read_text() == "x\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -260,3 +261,24 @@ def test_assignment_beyond_its_time_fails_the_attempt(held: Assignment, agent: A
     row = Assignment.objects.get(pk=held.pk)
     assert row.status == "failed"
     assert fresh(held.task).failure_context[-1]["class"] == "timeout"
+
+
+def test_raise_stands_where_the_held_file_is_gone_and_the_work_is_queued_again(
+    project: Project, held: Assignment, agent: Agent
+) -> None:
+    made = Path(project.workspace) / "made.txt"
+    made.write_text("made")
+    document = DONE | {"output": {"title": "work", "path": "made.txt"}}
+    hold = Hold(held.pk, agent, held.lease_token)
+    submit_result(hold=hold, document=document, actor=actor_of(agent), usage=Usage(turns=44))
+    made.unlink()
+    decision = open_decision_of(project, "budget_exceeded")
+    decide(decision, "raise", reason="it is done already")
+    decision.refresh_from_db()
+    row = Assignment.objects.get(pk=held.pk)
+    assert (decision.status, row.status, fresh(held.task).status) == (
+        "decided", "queued", "pending",
+    )  # fmt: skip
+    event = AuditEvent.objects.filter(subject=f"assignment:{row.pk}").latest("pk")
+    assert "its held result was refused" in event.why
+    assert held.task.outputs.count() == 0
