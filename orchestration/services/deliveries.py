@@ -134,12 +134,12 @@ def new_message_id() -> str:
 
 
 def due_deliveries(now: datetime) -> QuerySet[Delivery]:
-    """What is due and that nobody sends at the moment, the oldest first."""
+    """What is due and that nobody sends at the moment: P0 first, then the oldest."""
     free = Q(claimed_until__isnull=True) | Q(claimed_until__lte=now)
     rows = Delivery.objects.filter(
         free, result=DeliveryResult.OWED.value, due_at__lte=now, channel__is_enabled=True
     )
-    return rows.order_by("due_at", "pk")
+    return rows.order_by(F("notice__decision__is_p0").desc(nulls_last=True), "due_at", "pk")
 
 
 def send_due(*, slice_seconds: float = SLICE_SECONDS) -> int:
@@ -148,10 +148,19 @@ def send_due(*, slice_seconds: float = SLICE_SECONDS) -> int:
     A channel that fails waits for its retry; what else is owed over it is left for another time.
     """
     ends = time.monotonic() + slice_seconds
-    tried, failing = 0, set[int]()
-    for pk, channel_id in list(
-        due_deliveries(timezone.now()).values_list("pk", "channel_id")[:BATCH]
-    ):
+    tried, failing, is_more = 0, set[int](), True
+    while is_more and time.monotonic() < ends:
+        due = due_deliveries(timezone.now()).exclude(channel__in=failing)
+        found = list(due.values_list("pk", "channel_id")[:BATCH])
+        tried += _send_each(found, failing, ends=ends)
+        is_more = len(found) == BATCH
+    return tried
+
+
+def _send_each(found: Sequence[tuple[int, int]], failing: set[int], *, ends: float) -> int:
+    """Send these until the slice ends; add the channels that fail. Return how many were tried."""
+    tried = 0
+    for pk, channel_id in found:
         if time.monotonic() >= ends:
             break
         if channel_id in failing:

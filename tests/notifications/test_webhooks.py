@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
 import pytest
 import time_machine
+from django.utils import timezone
 from standardwebhooks import Webhook
 
 from orchestration.contracts.notices import ChannelKind
@@ -18,6 +19,7 @@ from orchestration.outbound.signing import sign
 from orchestration.services.decisions import mark_seen
 from orchestration.services.deliveries import (
     ATTEMPTS,
+    BATCH,
     CLAIM_SECONDS,
     claim_delivery,
     deliver_notices,
@@ -32,6 +34,7 @@ from orchestration.services.work import SYSTEM, Actor
 from tests.factories import decide, new_project, new_sir
 from tests.notifications.conftest import Receiver
 from tests.races.contest import asking_task, question_of
+from tests.services_up import free_port
 
 pytestmark = pytest.mark.django_db
 
@@ -297,3 +300,38 @@ def test_new_channel_is_not_told_of_the_past(receiver: Receiver, lets_out: Any) 
     add_channel(NewChannel(ChannelKind.WEBHOOK, "new", receiver.url), user_id=None, actor=SYSTEM)
     deliver_notices()
     assert not Delivery.objects.exists()
+
+
+def owe(channel: NotificationChannel, count: int, *, due_at: datetime) -> None:
+    """Let tests be owed over a channel."""
+    Delivery.objects.bulk_create(
+        Delivery(
+            channel=channel, kind="test", key=f"{channel.name}:{n}",
+            message_id=f"{channel.name}:{n}", due_at=due_at, created_at=due_at,
+        )
+        for n in range(count)
+    )  # fmt: skip
+
+
+def test_dead_channel_with_more_than_a_batch_owed_holds_up_no_other(
+    webhook: NotificationChannel, receiver: Receiver
+) -> None:
+    now = timezone.now()
+    gone = f"http://localhost:{free_port()}/hook"
+    dead, _ = add_channel(NewChannel(ChannelKind.WEBHOOK, "dead", gone), user_id=None, actor=SYSTEM)
+    owe(dead, BATCH + 1, due_at=now - timedelta(hours=1))
+    owe(webhook, 1, due_at=now - timedelta(seconds=1))
+    assert send_due() == 2
+    assert types_of(receiver) == ["channel.test"]
+
+
+def test_what_stopped_a_project_is_told_first(
+    webhook: NotificationChannel, receiver: Receiver
+) -> None:
+    decision = asked()
+    deliver_notices()
+    Decision.objects.filter(pk=decision.pk).update(is_p0=True)
+    with after(decision.created_at, minutes=6):
+        owe(webhook, 1, due_at=decision.created_at)
+        assert send_due() == 2
+    assert types_of(receiver) == ["decision.opened", "channel.test"]
