@@ -35,7 +35,7 @@ from dashboard.policy_fields import make_sections, read_section, section_names
 from dashboard.policy_words import SECTION_WORDS, goes_word
 from dashboard.shapes import Crumb
 from orchestration.access import access_project
-from orchestration.errors import CountersignError, Fault, Invalid, PolicyInvalid, Stale
+from orchestration.errors import Conflict, CountersignError, Fault, Invalid, PolicyInvalid, Stale
 from orchestration.models import Project
 from orchestration.policy import Policy
 from orchestration.rules.foresight import foresee
@@ -213,6 +213,8 @@ def policy_save(request: DashboardRequest, slug: str, section: str) -> HttpRespo
         return _stale(request, project, proposed, section)
     except PolicyInvalid as error:
         return _refused(request, project, proposed, section, error)
+    except Conflict as error:
+        return refusal(request, error, back_url=address("project_policy", project.slug))
     return see_other(address("project_policy", project.slug, section=section, saved="yes"))
 
 

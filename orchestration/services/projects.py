@@ -23,6 +23,7 @@ from orchestration.policy import DEFAULT_POLICY, Policy, merge_documents
 from orchestration.runner.workspace import allowed_workspace
 from orchestration.services.assignments import cancel_live
 from orchestration.services.clocks import start_clocks, suspend_project
+from orchestration.services.holding import require_not_stopped
 from orchestration.services.inbox import withdraw_decision
 from orchestration.services.judging import judge_waiting
 from orchestration.services.lookups import lock_project, require_version
@@ -108,10 +109,11 @@ def update_project(
     """Change a project's name, description, language or policy, all or none.
 
     Errors: Invalid for an empty name or an unknown language, PolicyInvalid, Stale when
-    `seen_version` is not the stored version.
+    `seen_version` is not the stored version; Conflict in safe stop.
     """
     with unit_of_work(actor) as work:
         project = lock_project(project_id)
+        require_not_stopped(project)
         require_version(project, seen_version)
         _rename(work, project, change)
         if change.policy is not None:

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from orchestration.errors import Conflict
 from orchestration.models import Assignment, AuditEvent, HeldResult, Project, Task
 from orchestration.services.integrity import stop_safely
 from orchestration.services.integrity_looks import FaultKind, IntegrityFault
 from orchestration.services.lookups import lock_project
+from orchestration.services.projects import ProjectChange, update_project
 from orchestration.services.sweeping import sweep
 from orchestration.services.work import SYSTEM, unit_of_work
 from orchestration.services.working import Shift, claim_one, perform_and_record
@@ -283,3 +285,11 @@ def test_an_irreversible_step_whose_held_result_is_refused_asks_sir(project: Pro
     assert child(root, "1").status == "waiting_human"
     assert open_decision_of(project).content["reason"] == "irreversible_cut_off"
     assert (Path(project.workspace) / "count.txt").read_text() == "x\n"
+
+
+def test_the_policy_is_not_changed_in_safe_stop(project: Project) -> None:
+    stop(project)
+    change = ProjectChange(policy={"thresholds": {"max_retries": 5}})
+    with pytest.raises(Conflict, match="safe_stop"):
+        update_project(project_id=project.pk, change=change, actor=SYSTEM)
+    assert Project.objects.get().policy_json == project.policy_json
