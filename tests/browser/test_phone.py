@@ -48,3 +48,40 @@ def test_no_page_is_wider_than_a_phone(site: Site, person: Person) -> None:
     ):  # fmt: skip
         person.open(path)
         assert person.ask("document.documentElement.scrollWidth") <= PHONE[0], path
+
+
+MENUS = """
+[...document.querySelectorAll("details.menu")]
+  .filter((menu) => menu.checkVisibility())
+  .map((menu) => {
+    menu.open = true;
+    menu.scrollIntoView({ block: "center" });
+    const sheet = menu.querySelector(".menu-sheet").getBoundingClientRect();
+    const [x, y] = [sheet.left + sheet.width / 2, sheet.top + sheet.height / 2];
+    const isOnTop = menu.contains(document.elementFromPoint(x, y));
+    menu.open = false;
+    const { left, right, top, bottom } = sheet;
+    return { said: menu.textContent.trim().slice(0, 20), left, right, top, bottom, isOnTop };
+  })
+"""
+
+
+def test_every_menu_opens_on_the_screen(site: Site, person: Person) -> None:
+    (asked,) = site.ask("menus")
+    person.take(PHONE)
+    task = site.questions("menus")[0]["task"]
+    off: list[object] = []
+    seen = 0
+    for path in (
+        "/inbox/", f"/inbox/{asked}/", "/inbox/history/", "/projects/menus/",
+        f"/projects/menus/tasks/{task}/", "/audit/",
+    ):  # fmt: skip
+        person.open(path)
+        for menu in person.ask(MENUS):
+            seen += 1
+            is_beside = 0 <= menu["left"] <= menu["right"] <= PHONE[0]
+            is_above = 0 <= menu["top"] <= menu["bottom"] <= PHONE[1]
+            if not (is_beside and is_above and menu["isOnTop"]):
+                off.append((path, menu))
+    assert off == []
+    assert seen >= 8
