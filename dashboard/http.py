@@ -24,12 +24,13 @@ from django.http import (
     StreamingHttpResponse,
 )
 from django.shortcuts import render
+from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django_htmx.middleware import HtmxDetails
 
 from dashboard.engine_texts import engine_words
 from orchestration.access import HumanRole, role_of
-from orchestration.errors import CountersignError, NotFound
+from orchestration.errors import Conflict, CountersignError, NotFound
 from orchestration.services.work import Actor
 
 
@@ -60,7 +61,10 @@ def may_decide(request: HttpRequest) -> bool:
 
 
 def page(view: View) -> View:
-    """Let readers in; send others to sign in, and those without a role to the 403 page."""
+    """Let readers in; send others to sign in, and those without a role to the 403 page.
+
+    A conflict that a view does not answer itself is refused with the status that the API gives.
+    """
 
     @wraps(view)
     def guarded(request: HttpRequest, *arguments: Any, **options: Any) -> HttpResponseBase:
@@ -74,6 +78,8 @@ def page(view: View) -> View:
             return view(request, *arguments, **options)
         except NotFound as error:
             raise Http404(error.detail) from error
+        except Conflict as error:
+            return refusal(request, error, back_url=reverse("dashboard:overview"))
 
     return guarded
 

@@ -57,7 +57,7 @@ def _context(
     projects = [one for one in list_project_names() if one.status not in CLOSED]
     known = {one.slug for one in projects}
     chosen = project if project in known else (projects[0].slug if projects else "")
-    return {
+    return _preview(request, chosen, text) | {
         "projects": projects,
         "chosen": chosen,
         "text": text,
@@ -69,11 +69,19 @@ def _context(
         "crumbs": [Crumb(_("New work"))],
         "position": newest_position(),
         "changes_url": address("changes"),
-    } | _preview(request, chosen, text)
+    }
 
 
 def _preview(request: DashboardRequest, slug: str, text: str) -> dict[str, Any]:
-    """S0's answer for a text under a project's policy; nothing is stored."""
+    """S0's answer for a text under a project's policy, or why there is none."""
+    try:
+        return _foreseen(request, slug, text)
+    except CountersignError as error:
+        return {"preview": None, "command": "", "error": engine_words(error.detail)}
+
+
+def _foreseen(request: DashboardRequest, slug: str, text: str) -> dict[str, Any]:
+    """S0's answer; nothing is stored. Errors: Invalid, TooLarge as `require_text`."""
     if not text.strip():
         return {"preview": None, "command": ""}
     found: Project | None = visible_projects(request.user).filter(slug=slug).first()
@@ -99,10 +107,7 @@ def _preview(request: DashboardRequest, slug: str, text: str) -> dict[str, Any]:
 def new_work_preview(request: DashboardRequest) -> HttpResponse:
     """The preview alone, while the message is written."""
     text = request.POST.get("text", "")
-    try:
-        context = _preview(request, request.POST.get("project", ""), text)
-    except CountersignError as error:
-        context = {"preview": None, "command": "", "error": engine_words(error.detail)}
+    context = _preview(request, request.POST.get("project", ""), text)
     return render(request, f"{PAGE}#preview", context)
 
 

@@ -180,6 +180,7 @@ def test_new_work_becomes_a_task(sir: User, sir_client: Client) -> None:
     ("text", "status", "words"),
     [
         ("", 422, "This field is required"), ("   ", 422, "the message is empty"),
+        ("\u200b\u200b", 422, "the message is empty"),
         ("/nonsense do it", 422, "there is no command /nonsense"),
         ("/three-step", 422, "has no text"), ("x" * 1_000_001, 413, "1000001 bytes"),
     ],
@@ -314,6 +315,17 @@ def test_broken_page_keeps_the_shell(waiting: Waiting, sir: User) -> None:
     answer = client.get(f"/inbox/{waiting.decision.pk}/")
     assert answer.status_code == 500
     assert b"The page broke" in answer.content
+    assert b'class="side"' in answer.content
+
+
+@pytest.mark.parametrize("kind", ["md", "json", "zip"])
+def test_archive_that_was_not_written_is_refused_inside_the_shell(
+    kind: str, waiting: Waiting, viewer_client: Client
+) -> None:
+    task = f"/projects/{waiting.project.slug}/tasks/{waiting.root.pk}/"
+    answer = viewer_client.get(f"{task}archive.{kind}")
+    assert answer.status_code == 409
+    assert b"No archive was written" in answer.content
     assert b'class="side"' in answer.content
 
 
