@@ -37,6 +37,7 @@ from orchestration.states import DecisionKind, Seat
 
 MAX_WORDS = 500
 MAX_WORD_LENGTH = 200
+MAX_COMMAND_LENGTH = 4_096
 GAP_MARK = "…"
 """In a trigger phrase: any text between two parts, as in `先…然后…最后`."""
 
@@ -84,6 +85,8 @@ def _argv_prefix(value: object) -> object:
     """Split an entry written as one string the way a shell would."""
     if not isinstance(value, str):
         return value
+    if len(value) > MAX_COMMAND_LENGTH:
+        raise ValueError(f"has {len(value)} characters; at most {MAX_COMMAND_LENGTH} are split")
     try:
         return shlex.split(value)
     except ValueError as error:

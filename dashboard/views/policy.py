@@ -35,6 +35,7 @@ from dashboard.policy_fields import make_sections, read_section, section_names
 from dashboard.policy_words import SECTION_WORDS, goes_word
 from dashboard.shapes import Crumb
 from orchestration.access import access_project
+from orchestration.contracts.documents import require_json
 from orchestration.errors import Conflict, CountersignError, Fault, Invalid, PolicyInvalid, Stale
 from orchestration.models import Project
 from orchestration.policy import Policy
@@ -152,6 +153,7 @@ def policy_review(request: DashboardRequest, slug: str, section: str) -> HttpRes
     if read_number(request.POST, "version") != project.version:
         return _stale(request, project, proposed, section)
     try:
+        require_json({section: sent}, detail="The policy is not valid.", error=PolicyInvalid)
         wanted = Policy.parse(proposed)
     except PolicyInvalid as error:
         return _refused(request, project, proposed, section, error)
@@ -201,7 +203,7 @@ def policy_save(request: DashboardRequest, slug: str, section: str) -> HttpRespo
     proposed[section] = {**proposed[section], **patch}
     version = read_number(request.POST, "version")
     if version is None:
-        raise Http404(section)
+        return _stale(request, project, proposed, section)
     try:
         update_project(
             project_id=project.pk,
@@ -219,13 +221,17 @@ def policy_save(request: DashboardRequest, slug: str, section: str) -> HttpRespo
 
 
 def _read_patch(text: str) -> dict[str, Any]:
-    """Read what the review page carried along. Errors: Invalid for anything but an object."""
+    """Read what the review page carried along.
+
+    Errors: Invalid for anything but an object, and for text that no database stores.
+    """
     try:
         patch = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise Invalid("the form does not say what is signed") from error
     if not isinstance(patch, dict):
         raise Invalid("the form does not say what is signed")
+    require_json(patch, detail="the form does not say what is signed")
     return patch
 
 

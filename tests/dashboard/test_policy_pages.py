@@ -209,11 +209,13 @@ def test_carried_patch_is_checked_like_any_input(
     assert wrong.status_code == 422
     unknown = sir_client.post(url, {"version": stood, "patch": json.dumps({"no_such": 1})})
     assert unknown.status_code == 422
-    for patch in ("{", "[]", "[" * 100_000):
+    hostile = ('{"turns": "\\u0000"}', '{"\\ud800": 1}', '{"turns": NaN}')
+    for patch in ("{", "[]", "[" * 100_000, *hostile):
         assert sir_client.post(url, {"version": stood, "patch": patch}).status_code == 422, patch[
             :9
         ]
-    assert sir_client.post(url, {"patch": "{}"}).status_code == 404
+    for version in ("", "abc", "-1", str(10**20)):
+        assert sir_client.post(url, {"version": version, "patch": "{}"}).status_code == 412
     assert sir_client.post(f"/projects/{project.slug}/policy/nothing/", {}).status_code == 404
     assert Project.objects.get().policy_version == 1
 

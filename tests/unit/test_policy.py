@@ -227,6 +227,8 @@ def test_every_fault_is_listed() -> None:
         ({"commands": {"allow": [["make", ""]]}}, "commands.allow.0.1"),
         ({"commands": {"allow": ["make 'x"]}}, "commands.allow.0"),
         ({"commands": {"allow": [3]}}, "commands.allow.0"),
+        ({"commands": {"allow": ["a " * 5_000_000]}}, "commands.allow.0"),
+        ({"commands": {"allow": ["a" * 4_097]}}, "commands.allow.0"),
         ({"workflow": {"subcoding_may_spawn": 1}}, "workflow.subcoding_may_spawn"),
     ],
 )
