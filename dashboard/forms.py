@@ -153,7 +153,7 @@ class WikiForm(forms.Form):
 
     name = forms.RegexField(
         label=_("Address"),
-        regex=r"^[\w.@-]{1,200}\Z",
+        regex=r"^(?!\.{1,2}\Z)[\w.@-]{1,200}\Z",
         error_messages={"invalid": _("Letters of any script, digits, - _ . @")},
     )
     title = forms.CharField(label=_("Title"), max_length=200, required=False)

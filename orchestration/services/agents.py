@@ -30,6 +30,8 @@ HUMAN_PREFIX = "csh_"
 SECRET_BYTES = 32
 HINT_CHARACTERS = 12
 AGENT_NAME = re.compile(r"[\w.@-]{1,120}\Z")
+RESERVED_NAMES = frozenset({"sir", "system", "all", ".", ".."})
+"""Names that already mean somebody, everybody or a path, in any case."""
 SEEN_EVERY = timedelta(seconds=30)
 """How often a request notes that its agent is there; each note is a write."""
 
@@ -44,16 +46,14 @@ def create_agent(
     """Create an agent and return it with its token, which nobody sees again.
 
     Without projects it sees every project, also those that come later.
-    Errors: Invalid for a bad name or an unknown scope, Conflict when the name is taken.
+    Errors: Invalid for a bad name or an unknown scope, Conflict when the name is taken, also by
+    one that differs only by case.
     """
-    if not AGENT_NAME.match(name):
-        raise Invalid(
-            "An agent's name is 1 to 120 letters, digits, '-', '_', '.' or '@'.",
-            errors=[Fault(path="name", message=f"{name!r} is not a name of an agent")],
-        )
+    _require_name(name)
     wanted = parse_scopes(scopes)
     token = new_token(AGENT_PREFIX)
     with unit_of_work(actor) as work:
+        _require_free(name)
         try:
             with transaction.atomic():
                 agent = Agent.objects.create(
@@ -68,6 +68,23 @@ def create_agent(
         agent.projects.set(limited_to)
         _record(work, agent, "created", {"projects": [row.slug for row in limited_to]})
     return agent, token
+
+
+def _require_name(name: str) -> None:
+    detail = "An agent's name is 1 to 120 letters, digits, '-', '_', '.' or '@'."
+    if AGENT_NAME.match(name):
+        if name.casefold() not in RESERVED_NAMES:
+            return
+        detail = f"The name {name!r} is reserved."
+    message = f"{name!r} is not a name of an agent"
+    raise Invalid(detail, errors=[Fault(path="name", message=message)])
+
+
+def _require_free(name: str) -> None:
+    """Raise where an agent has this name but for case; SQL alone folds only ASCII on SQLite."""
+    for taken in Agent.objects.values_list("name", flat=True):
+        if taken.casefold() == name.casefold():
+            raise Conflict(f"there is an agent {taken!r} already", code="name_taken")
 
 
 def change_agent(

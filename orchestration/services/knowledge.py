@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from django.db import IntegrityError, transaction
 
-from orchestration.errors import Conflict, Forbidden, NotFound, Stale
+from orchestration.errors import Conflict, Fault, Forbidden, Invalid, NotFound, Stale
 from orchestration.models import (
     Agent,
     Experience,
@@ -25,6 +25,9 @@ from orchestration.models.inserts import insert_states
 from orchestration.rules.search_terms import document_terms
 from orchestration.services.work import Actor, Work, locked, unit_of_work
 from orchestration.states import ExperienceKind, KnowledgeStatus
+
+PATH_STEPS = frozenset({".", ".."})
+"""Browsers take these out of an address: nobody could read such a page."""
 
 KNOWLEDGE_TOPIC = "knowledge"
 _UNREVIEWED: dict[str, object] = {
@@ -102,7 +105,7 @@ def write_page(
     """Write a wiki page: a new one, or a new version of the one of this name.
 
     Errors: Stale when `seen_version` is not the stored version; Conflict when two write the same
-    new name at once.
+    new name at once; Invalid for a new name that is a step of a path.
     Locks: the page.
     """
     with unit_of_work(actor) as work:
@@ -135,6 +138,9 @@ def write_page(
 def _new_page(
     work: Work, project: Project, name: str, text: PageText, agent: Agent | None
 ) -> WikiPage:
+    if name in PATH_STEPS:
+        message = f"{name!r} is not a name of a page"
+        raise Invalid(f"{message}.", errors=[Fault(path="name", message=message)])
     try:
         with transaction.atomic():
             return WikiPage.objects.create(

@@ -131,7 +131,7 @@ def test_a_page_name_is_taken_once(agent: Caller) -> None:
     assert WikiVersion.objects.count() == 1
 
 
-@pytest.mark.parametrize("name", ["", "a/b", "a b", "x" * 201, "../etc", "a\n"])
+@pytest.mark.parametrize("name", ["", "a/b", "a b", "x" * 201, "../etc", "a\n", ".", ".."])
 def test_a_page_name_is_an_address(agent: Caller, name: str) -> None:
     problem(agent.send(WIKI, {"name": name, "body": "x"}), 422, "invalid")
 

@@ -43,7 +43,9 @@ def test_agent_gets_a_token_that_is_stored_as_its_digest_only(db: None, name: st
     assert token[12:] not in everything
 
 
-@pytest.mark.parametrize("name", ["", "a b", "a/b", "x" * 121, "a\n", "<b>"])
+@pytest.mark.parametrize(
+    "name", ["", "a b", "a/b", "x" * 121, "a\n", "<b>", ".", "..", "Sir", "SYSTEM", "all"]
+)
 def test_name_that_is_none_is_refused(db: None, name: str) -> None:
     with pytest.raises(Invalid):
         create_agent(name=name, actor=SYSTEM)
@@ -51,9 +53,10 @@ def test_name_that_is_none_is_refused(db: None, name: str) -> None:
 
 
 def test_taken_name_and_unknown_scopes_are_refused(db: None) -> None:
-    create_agent(name="worker", actor=SYSTEM)
-    with pytest.raises(Conflict):
-        create_agent(name="worker", actor=SYSTEM)
+    create_agent(name="worker-Ä", actor=SYSTEM)
+    for name in ("worker-Ä", "Worker-Ä", "worker-ä"):
+        with pytest.raises(Conflict):
+            create_agent(name=name, actor=SYSTEM)
     with pytest.raises(Invalid) as refused:
         create_agent(name="other", scopes=["execute", "rule", "fly"], actor=SYSTEM)
     assert [fault["path"] for fault in refused.value.errors] == ["scopes.1", "scopes.2"]
