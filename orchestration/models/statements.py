@@ -271,14 +271,23 @@ def place_of_decision(decision_id: int) -> tuple[int, int | None, int | None] | 
     return (rows[0][0], rows[0][1], rows[0][2]) if rows else None
 
 
-def open_decisions_of(task_ids: Sequence[int], *, but: str) -> list[Decision]:
-    """Lock the open decisions of some tasks, in id order, except those of one kind."""
+OF_LOCKED = f"SELECT id FROM {DEFECT} WHERE artifact_id IS NOT NULL"
+
+
+def open_decisions_of(
+    task_ids: Sequence[int], *, but: str, with_locked: bool = False
+) -> list[Decision]:
+    """Lock the open decisions of some tasks, in id order, except those of one kind.
+
+    What is asked about a locked artifact is listed only `with_locked`.
+    """
     if not task_ids:
         return []
+    kept = "" if with_locked else f"AND (defect_id IS NULL OR defect_id NOT IN ({OF_LOCKED})) "
     return fetch_rows(
         Decision,
         f"task_id IN ({_marks(task_ids)}) AND status = '{DecisionStatus.OPEN}' AND kind <> %s "
-        "ORDER BY id",
+        f"{kept}ORDER BY id",
         [*task_ids, but],
         lock=True,
     )

@@ -26,6 +26,7 @@ from orchestration.rules.commands import command_digest
 from orchestration.rules.dag import assign_phases, definition_hashes
 from orchestration.rules.flow_stages import is_box_plan
 from orchestration.rules.plan import highest_risk
+from orchestration.selectors.fixes import open_fixes
 from orchestration.services.assignments import cancel_live
 from orchestration.services.blockers import ask_behind
 from orchestration.services.inbox import open_decision, withdraw_open
@@ -180,16 +181,21 @@ def keep_unchanged(
 
 
 def supersede(work: Work, rows: Sequence[Task]) -> None:
-    """Mark old steps as superseded: open ones are cancelled, done ones only marked."""
+    """Mark old steps as superseded: open ones are cancelled, done ones only marked.
+
+    With what they locked go the tasks that fix it.
+    """
     ids = [row.pk for row in rows]
     if not ids:
         return
     subtree = [*ids, *descendant_ids(ids)]
+    fixes = open_fixes(subtree)
+    subtree += [*fixes, *descendant_ids(fixes)]
     # The tasks first: what is asked about one is asked under its lock.
     below = list(locked(Task.objects.filter(pk__in=subtree).exclude(pk__in=ids)).order_by("pk"))
     cancel_live(work, subtree, why=SUPERSEDED_REASON)
-    withdraw_open(work, subtree, why=SUPERSEDED_REASON)
-    void_defects(work, subtree, why=SUPERSEDED_REASON)
+    withdraw_open(work, subtree, why=SUPERSEDED_REASON, with_locked=True)
+    void_defects(work, subtree, why=SUPERSEDED_REASON, with_locked=True)
     for row in (*rows, *below):
         supersede_task(work, row, why=SUPERSEDED_REASON)
     for row in (*rows, *below):

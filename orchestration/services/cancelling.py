@@ -5,18 +5,20 @@ Source: DESIGN section 4 rules 5, 6 and 7.
 
 from __future__ import annotations
 
-from orchestration.models import Defect, Task
+from orchestration.models import Task
+from orchestration.selectors.fixes import open_fixes
 from orchestration.services.assignments import cancel_live
 from orchestration.services.blockers import ask_behind
 from orchestration.services.blueprints import descendant_ids
+from orchestration.services.fix_ends import give_up_fix, judge_behind
 from orchestration.services.inbox import withdraw_open
 from orchestration.services.lookups import lineage_root, lock_project, lock_task
 from orchestration.services.loop import complete_project_if_done, end_attempt
-from orchestration.services.moves import move_defect, move_task, void_defects
+from orchestration.services.moves import move_task, void_defects
 from orchestration.services.readiness import start_roots
 from orchestration.services.spawned import tell_spawner
 from orchestration.services.work import Work, locked
-from orchestration.states import TASK_TERMINAL, DefectStatus, TaskStatus
+from orchestration.states import TASK_TERMINAL, TaskStatus
 
 BY_SIR = "cancelled_by_sir"
 
@@ -24,18 +26,22 @@ BY_SIR = "cancelled_by_sir"
 def cancel_tree(work: Work, task: Task, *, why: str, reason: str = BY_SIR) -> None:
     """Cancel a task and everything below it; its leases, decisions and defects end with it.
 
-    A cancelled step ends its root's attempt, counting nothing (rule 7); a cancelled root lets the
-    next one start.
+    With what it locked go the tasks that fix it. A cancelled step ends its root's attempt, counting
+    nothing (rule 7); a cancelled root lets the next one start.
     Locks: expects the task locked; takes everything below in id order.
     """
     work.flush()
-    _cancel_rows(work, [task.pk, *descendant_ids([task.pk])], why=why, reason=reason)
+    ids = [task.pk, *descendant_ids([task.pk])]
+    fixes = open_fixes(ids)
+    ids += [*fixes, *descendant_ids(fixes)]
+    _cancel_rows(work, ids, why=why, reason=reason)
     work.flush()
     if task.parent_id is None:
         project = lock_project(task.project_id)
         complete_project_if_done(work, project)
         work.flush()
         start_roots(work, project)
+        judge_behind(work, task.fixes_id)
         return
     if task.is_spawned:
         # The row in hand is as it was before it was cancelled.
@@ -57,26 +63,17 @@ def _cancel_rows(work: Work, ids: list[int], *, why: str, reason: str) -> None:
     # The tasks first: a step that just finished may have queued its dependents.
     rows = list(locked(Task.objects.filter(pk__in=ids)).order_by("pk"))
     cancel_live(work, ids, why=why or reason)
-    withdraw_open(work, ids, why="task cancelled")
-    void_defects(work, ids, why="task cancelled")
+    withdraw_open(work, ids, why="task cancelled", with_locked=True)
+    void_defects(work, ids, why="task cancelled", with_locked=True)
     for row in rows:
         if row.status not in TASK_TERMINAL:
             row.assignee = None
             work.touch(row, "assignee")
             move_task(work, row, TaskStatus.CANCELLED, why=why, cancel_reason=reason)
             if row.fixes_id is not None and not row.run:
-                _give_up_fix(work, row.fixes_id, why=why)
+                give_up_fix(work, row.fixes_id, why=why)
     for row in rows:
         ask_behind(work, row)
-
-
-def _give_up_fix(work: Work, defect_id: int, *, why: str) -> None:
-    """Void a defect of a locked artifact whose fix was cancelled: the version stays as it is."""
-    rows = Defect.objects.select_related("task").filter(
-        pk=defect_id, status=DefectStatus.FIXING.value
-    )
-    for defect in locked(rows):
-        move_defect(work, defect, DefectStatus.VOID, why=why or "its fix was cancelled")
 
 
 def _cancel_dependents(work: Work, task: Task, *, why: str, reason: str) -> None:

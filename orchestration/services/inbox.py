@@ -139,12 +139,16 @@ def withdraw_decision(work: Work, decision: Decision, *, why: str) -> None:
     move_decision(work, decision, DecisionStatus.WITHDRAWN, why=why)
 
 
-def withdraw_open(work: Work, task_ids: Iterable[int], *, why: str) -> int:
+def withdraw_open(
+    work: Work, task_ids: Iterable[int], *, why: str, with_locked: bool = False
+) -> int:
     """Withdraw every open decision of some tasks, in the same transaction (rule 5).
 
-    A notice that a High defect was fixed blocks nothing and stays.
+    A notice that a High defect was fixed blocks nothing and stays; so does what is asked about a
+    locked artifact, unless it goes `with_locked`.
     """
-    rows = open_decisions_of(list(task_ids), but=DecisionKind.HIGH_NOTICE.value)
+    but = DecisionKind.HIGH_NOTICE.value
+    rows = open_decisions_of(list(task_ids), but=but, with_locked=with_locked)
     for row in rows:
         withdraw_decision(work, row, why=why)
     if rows:

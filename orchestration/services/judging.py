@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from django.db.models import Exists, OuterRef
+
 from orchestration.contracts.loop import Verdict
 from orchestration.contracts.validation import Package
 from orchestration.models import Assignment, Task, ValidationPackage
 from orchestration.models.statements import release_dependents
 from orchestration.seats.registry import EXTERNAL
+from orchestration.selectors.fixes import unfinished_locked, waits_for_fix
 from orchestration.services.archive import write_archive
 from orchestration.services.assignments import cancel_live, queue_assignment
 from orchestration.services.clocks import RUNNING
@@ -38,11 +41,14 @@ OUTPUTS_SHOWN = 50
 def settle_root(work: Work, root: Task) -> list[Assignment]:
     """Judge a root that passed its review, or let it wait for its judge.
 
+    What it locked and is being fixed, or may be, is judged once that ended.
+
     Locks: expects the root locked, in review; takes the project's row after it.
     """
     if root.kind == TaskKind.MESSAGE:
         return [] if _is_stopped(work, root) else pass_root(work, root, None)
-    if is_in_loop(root) and root.project.status not in RUNNING:
+    stands_still = is_in_loop(root) and root.project.status not in RUNNING
+    if stands_still or waits_for_fix(root):
         _wait(work, root)
         return []
     held = _package_in_hand(root)
@@ -228,6 +234,7 @@ def unjudged_roots() -> Sequence[int]:
         assignments__seat=Seat.VALIDATOR.value,
         assignments__status__in=[state.value for state in ASSIGNMENT_LIVE],
     )
+    rows = rows.exclude(Exists(unfinished_locked().filter(task__root=OuterRef("pk"))))
     return list(rows.order_by("pk").values_list("pk", flat=True)[:BATCH])
 
 

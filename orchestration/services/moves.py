@@ -247,12 +247,19 @@ def move_defect(work: Work, defect: Defect, target: DefectStatus, *, why: str = 
     hint_task(work, task)
 
 
-def void_defects(work: Work, task_ids: Iterable[int], *, why: str) -> None:
-    """Void every unfinished defect of tasks that end. Locks: the defects, in id order."""
+def void_defects(
+    work: Work, task_ids: Iterable[int], *, why: str, with_locked: bool = False
+) -> None:
+    """Void every unfinished defect of tasks that end. Locks: the defects, in id order.
+
+    One of a locked artifact outlives the attempt; with it go the tasks that fix it.
+    """
     unfinished = [state.value for state in DEFECT_UNFINISHED]
     rows = Defect.objects.select_related("task").filter(
         task_id__in=list(task_ids), status__in=unfinished
     )
+    if not with_locked:
+        rows = rows.filter(artifact__isnull=True)
     for defect in locked(rows).order_by("pk"):
         move_defect(work, defect, DefectStatus.VOID, why=why)
 

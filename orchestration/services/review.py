@@ -25,10 +25,11 @@ from orchestration.services.claim_findings import unsettled
 from orchestration.services.completion import complete_task
 from orchestration.services.defects import open_defect, settle_fixed, take_next_step
 from orchestration.services.findings import found_defects
+from orchestration.services.fix_ends import judge_behind
 from orchestration.services.flow_documents import keep_documents, tick_box
 from orchestration.services.inbox import withdraw_open
 from orchestration.services.layers import ask_outer_layers, last_change
-from orchestration.services.locked_defects import is_recheck, lock_fixed, settle_recheck
+from orchestration.services.locked_fixes import end_fix, is_recheck, settle_recheck
 from orchestration.services.loop import fail_leaf, retry_leaf
 from orchestration.services.marks import calls_of, contradicted, mark_outputs
 from orchestration.services.moves import void_defects
@@ -283,22 +284,18 @@ def _lock(
     is_clean: bool = False,
 ) -> list[Assignment]:
     if task.fixes_id is not None:
-        why = _lock_fix(work, task, outputs, evidence)
-        return redo(work, task, [why]) if why else complete_task(work, task, parent)
+        why = end_fix(work, task, outputs, evidence.files)
+        if why:
+            return redo(work, task, [why])
+        ready = complete_task(work, task, parent)
+        judge_behind(work, task.fixes_id)
+        return ready
     note = "" if is_clean else _exceptions(task)
     artifacts = lock_artifacts(work, task, outputs, evidence.files, exception_note=note)
     if task.role:
         keep_documents(work, task, artifacts)
         tick_box(work, task, parent)
     return complete_task(work, task, parent)
-
-
-def _lock_fix(work: Work, task: Task, outputs: Sequence[Output], evidence: Evidence) -> str:
-    """Lock what replaces a locked artifact, or note that a consumer passed again."""
-    if is_recheck(task):
-        settle_recheck(work, task, ())
-        return ""
-    return lock_fixed(work, task, outputs, evidence.files)
 
 
 def _waits_for_agent(work: Work, task: Task) -> bool:

@@ -11,6 +11,7 @@ from orchestration.contracts.mail_types import MailType
 from orchestration.contracts.results import CommentInput
 from orchestration.errors import Conflict
 from orchestration.models import Task
+from orchestration.selectors.fixes import open_fixes
 from orchestration.services.assignments import cancel_live
 from orchestration.services.blueprints import descendant_ids
 from orchestration.services.delegations import close_delegations, outcome_of, tell_delegator
@@ -91,10 +92,12 @@ def cancel_children(work: Work, task: Task, *, why: str) -> None:
     if not ids:
         return
     ids += descendant_ids(ids)
+    fixes = open_fixes(ids)
+    ids += [*fixes, *descendant_ids(fixes)]
     rows = list(locked(Task.objects.filter(pk__in=ids)).order_by("pk"))
     cancel_live(work, ids, why=why)
-    withdraw_open(work, ids, why=why)
-    void_defects(work, ids, why=why)
+    withdraw_open(work, ids, why=why, with_locked=True)
+    void_defects(work, ids, why=why, with_locked=True)
     for row in rows:
         row.project = task.project
         supersede_task(work, row, why=why)

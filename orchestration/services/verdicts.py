@@ -24,6 +24,7 @@ from orchestration.services.clocks import renew_lease, suspend_project
 from orchestration.services.completion import check_planned
 from orchestration.services.cross_checks import resume_review
 from orchestration.services.defects import ask_for_proposal
+from orchestration.services.fix_ends import judge_behind
 from orchestration.services.handshake import HANDSHAKE, answer_intent
 from orchestration.services.handshake_gate import may_start
 from orchestration.services.inbox import open_decision
@@ -78,6 +79,7 @@ def medium_defect(work: Work, decision: Decision, verdict: str) -> None:
     defect.task = task
     if defect.artifact_id is not None:
         decide_locked(work, defect, verdict, reason=decision.reason)
+        judge_behind(work, defect.pk)
         return
     if verdict == "request_changes":
         ask_for_proposal(work, task, defect, guidance=decision.reason)

@@ -1,0 +1,164 @@
+"""A defect of a locked artifact outlives the attempt: its root waits for it, nothing is dropped."""
+
+from __future__ import annotations
+
+import pytest
+
+from orchestration.models import (
+    Artifact,
+    AuditEvent,
+    ControlCommand,
+    Decision,
+    Defect,
+    Project,
+    Task,
+)
+from orchestration.services.integrity import check_project
+from orchestration.services.sweeping import sweep
+from orchestration.services.tasks import cancel_task
+from orchestration.services.work import SYSTEM, Actor
+from tests.api.callers import Caller, agent_client
+from tests.archive.test_locked_defects import fix, locked, report
+from tests.factories import (
+    agent_step,
+    child,
+    claim,
+    decide,
+    drive,
+    execute,
+    fresh,
+    new_agent,
+    new_project,
+    open_decision_of,
+    set_status,
+    step,
+    submit_plan,
+)
+
+pytestmark = pytest.mark.django_db
+SIR = Actor("human:sir")
+
+
+@pytest.fixture
+def project() -> Project:
+    return new_project("demo")
+
+
+@pytest.fixture
+def reviewer(project: Project) -> Caller:
+    return agent_client(project, name="reviewer", scopes=("observe", "review"))
+
+
+@pytest.fixture
+def root(project: Project) -> Task:
+    """1 made and locked a file; 2 is an agent's and has not begun."""
+    made = submit_plan(
+        project,
+        step("1", run=["sh -c 'echo hello > made.txt'"], expected_artifacts=["made.txt"]),
+        agent_step("2", after=["1"]),
+    )
+    drive(project)
+    return made
+
+
+def fix_of(shown: dict[str, str]) -> Task:
+    return Task.objects.get(fixes_id=int(shown["id"]), run=[])
+
+
+def commands(project: Project) -> list[str]:
+    rows = ControlCommand.objects.filter(project=project).order_by("pk")
+    return list(rows.values_list("next_action", flat=True))
+
+
+def finish_steps(root: Task) -> None:
+    """Let the agent's step be done, so that the root is through."""
+    execute(child(root, "2"), new_agent(project=root.project))
+    drive(root.project)
+
+
+def fail_step(root: Task) -> None:
+    """Let the agent's step fail until its root's attempt ends, and plan it again."""
+    for _ in range(2):
+        agent = new_agent(project=root.project)
+        claim(child(root, "2"), agent)
+        set_status(child(root, "2"), agent, "failed", detail="no")
+        drive(root.project)
+
+
+def test_a_root_waits_for_sir_about_what_it_locked_and_for_the_fix(
+    project: Project, reviewer: Caller, root: Task
+) -> None:
+    shown = report(reviewer, locked(root), "medium").json()
+    finish_steps(root)
+    assert (fresh(root).status, fresh(root).awaits_verdict) == ("review", True)
+    assert (sweep()["judged"], commands(project)) == (0, [])
+    decide(open_decision_of(project, "medium_defect"), "approve")
+    drive(project)
+    assert fresh(root).status == "review"
+    fix(project, fix_of(shown), "hello world\n")
+    assert Defect.objects.get().status == "verified"
+    assert (fresh(root).status, fresh(root).attempt) == ("done", 1)
+    assert commands(project) == ["TERMINATE_SUCCESS"]
+    assert check_project(project_id=project.pk, actor=SYSTEM, source="test").faults == ()
+
+
+@pytest.mark.parametrize("verdict", ["accept_as_is", "reject"])
+def test_a_root_is_judged_once_sir_leaves_what_it_locked(
+    project: Project, reviewer: Caller, root: Task, verdict: str
+) -> None:
+    report(reviewer, locked(root), "medium")
+    finish_steps(root)
+    decide(open_decision_of(project, "medium_defect"), verdict, reason="good enough")
+    assert (fresh(root).status, fresh(root).attempt) == ("done", 1)
+
+
+def test_a_root_is_judged_once_the_fix_of_what_it_locked_is_cancelled(
+    project: Project, reviewer: Caller, root: Task
+) -> None:
+    shown = report(reviewer, locked(root), "high").json()
+    finish_steps(root)
+    assert fresh(root).status == "review"
+    cancel_task(task_id=fix_of(shown).pk, actor=SIR, reason="not worth it")
+    assert Defect.objects.get().status == "void"
+    assert fresh(root).status == "done"
+    assert Project.objects.get(pk=project.pk).status == "completed"
+
+
+def test_the_end_of_an_attempt_drops_no_defect_of_what_was_locked(
+    project: Project, reviewer: Caller, root: Task
+) -> None:
+    asked = report(reviewer, locked(root), "medium").json()
+    shown = report(reviewer, locked(root), "high").json()
+    fail_step(root)
+    assert fresh(root).attempt == 2
+    states = Defect.objects.order_by("pk").values_list("status", flat=True)
+    assert list(states) == ["awaiting_sir", "fixing"]
+    assert open_decision_of(project, "medium_defect").defect_id == int(asked["id"])
+    fix(project, fix_of(shown), "hello world\n")
+    assert fresh(fix_of(shown)).status == "done"
+    assert locked(root).version == 2
+
+
+def test_a_cancelled_root_takes_the_fixes_of_what_it_locked_with_it(
+    project: Project, reviewer: Caller, root: Task
+) -> None:
+    report(reviewer, locked(root), "medium")
+    shown = report(reviewer, locked(root), "high").json()
+    claim(fix_of(shown), new_agent(project=project))
+    cancel_task(task_id=root.pk, actor=SIR, reason="enough")
+    assert set(Defect.objects.values_list("status", flat=True)) == {"void"}
+    assert fresh(fix_of(shown)).status == "cancelled"
+    asked = Decision.objects.filter(project=project, kind="medium_defect")
+    assert [one.status for one in asked] == ["withdrawn"]
+    assert check_project(project_id=project.pk, actor=SYSTEM, source="test").faults == ()
+
+
+def test_a_fix_whose_defect_has_ended_locks_nothing_and_is_done(
+    project: Project, reviewer: Caller, root: Task
+) -> None:
+    shown = report(reviewer, locked(root), "high").json()
+    Defect.objects.update(status="void")
+    fix(project, fix_of(shown), "hello world\n")
+    assert fresh(fix_of(shown)).status == "done"
+    assert Artifact.objects.filter(name="made.txt").count() == 1
+    assert AuditEvent.objects.filter(kind="fix.unneeded").count() == 1
