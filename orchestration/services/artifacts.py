@@ -56,7 +56,7 @@ def lock_artifacts(
         work.insert(list(contents.values()))
         work.insert(rows)
     for row in rows:
-        _record_locked(work, row)
+        record_locked(work, row)
     return rows
 
 
@@ -78,11 +78,12 @@ def lock_document(work: Work, task: Task, name: str, data: bytes) -> Artifact:
     )
     work.insert([content])
     work.insert([row])
-    _record_locked(work, row)
+    record_locked(work, row)
     return row
 
 
-def _record_locked(work: Work, row: Artifact) -> None:
+def record_locked(work: Work, row: Artifact) -> None:
+    """Record that a version was locked."""
     work.record(
         "artifact.locked",
         subject=f"artifact:{row.pk}",

@@ -13,6 +13,8 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from django.db.models import Max
+
 from orchestration.errors import CountersignError, NotFound
 from orchestration.models import (
     Artifact,
@@ -26,6 +28,7 @@ from orchestration.models.rows import new_row
 from orchestration.rules.box_lists import BoxList, parse_plan_md, parse_task_md, tick_item
 from orchestration.rules.flow_stages import BOXES, STRICT_PLAN, document_path, is_box_plan
 from orchestration.runner.file_writes import FileContent, FileWrite, read_content, write_all
+from orchestration.services.artifacts import record_locked
 from orchestration.services.work import Work, locked
 
 FILE_MODE = 0o644
@@ -147,6 +150,8 @@ def _next_version(work: Work, standing: Artifact, data: bytes) -> Artifact:
     """Lock the next version of an artifact with other bytes."""
     digest = hashlib.sha256(data).hexdigest()
     content = new_row(ArtifactContent, sha256=digest, size_bytes=len(data), data=data)
+    versions = Artifact.objects.filter(task_id=standing.task_id, name=standing.name)
+    newest = versions.aggregate(newest=Max("version"))["newest"]
     row = new_row(
         Artifact,
         project_id=standing.project_id,
@@ -154,13 +159,14 @@ def _next_version(work: Work, standing: Artifact, data: bytes) -> Artifact:
         output_id=standing.output_id,
         name=standing.name,
         type=standing.type,
-        version=standing.version + 1,
+        version=newest + 1,
         content_id=digest,
         size_bytes=len(data),
         locked_at=work.now,
     )
     work.insert([content])
     work.insert([row])
+    record_locked(work, row)
     return row
 
 

@@ -16,6 +16,7 @@ from orchestration.contracts.archive import StaleState
 from orchestration.models import Artifact, ArtifactRead, Defect, Output, StaleConsumer, Task
 from orchestration.seats.authority import refusal_of
 from orchestration.services.artifacts import lock_artifacts
+from orchestration.services.flow_documents import keep_documents
 from orchestration.services.inbox import open_decision
 from orchestration.services.intake import begin_roots
 from orchestration.services.locked_defects import make_root, open_locked
@@ -79,6 +80,8 @@ def lock_fixed(
     made = lock_artifacts(work, origin, named, files, name=old.name, has_versions=True)
     if not made:
         return f"nothing new was handed in under the name {old.name!r}"
+    if origin.role:
+        keep_documents(work, origin, made)
     defect.task = origin
     move_defect(work, defect, DefectStatus.FIXED, why=f"{old.name} v{made[0].version}")
     move_defect(work, defect, DefectStatus.VERIFIED)

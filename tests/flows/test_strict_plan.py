@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from orchestration.errors import Conflict, Forbidden, Invalid
-from orchestration.models import AuditEvent, Project, Task, WorkflowRun
+from orchestration.models import Artifact, AuditEvent, Project, Task, WorkflowRun
 from orchestration.rules.box_lists import parse_task_md
 from orchestration.rules.marked_text import DocumentInvalid
-from orchestration.services.flow_documents import zip_documents
+from orchestration.services.flow_documents import read_document, zip_documents
+from orchestration.services.locked_defects import report_defect
 from orchestration.services.tasks import cancel_task
 from orchestration.services.work import Actor
 from orchestration.workflows.dispatch import dispatch_text
@@ -78,6 +79,31 @@ def test_whole_change_from_request_to_ticked_boxes(project: Project, crew: Crew)
     name, data = zip_documents(root)
     assert name == f"{run.change_id}.zip"
     assert data[:2] == b"PK"
+
+
+def test_a_fixed_list_of_boxes_stands_and_its_boxes_are_ticked(
+    project: Project, crew: Crew
+) -> None:
+    root = begin(project)
+    run = WorkflowRun.objects.get(task=root)
+    implement = up_to_boxes(crew, root)
+    drive(project)
+    name = f"{run.directory}/task.md"
+    found = {"severity": "high", "title": "a purpose is missing"}
+    artifact = Artifact.objects.get(name=name)
+    report_defect(artifact_id=artifact.pk, document=found, actor=SIR)
+    better = TASK_LIST.replace("Purpose: add", "Purpose: add two numbers")
+    crew.do(Task.objects.get(fixes__artifact=artifact), (name, better))
+    assert read_document(run, "task.md") == better
+    assert (Path(project.workspace) / name).read_text() == better
+    crew.do(child(implement, "1.1"), ("calc.py", "def add(a, b): ..."), kind="code")
+    assert boxes_of(project, run) == {"1.1": True, "1.2": False, "1.3": False}
+    ticked = Artifact.objects.filter(name=name).latest("version")
+    assert ticked.version == 3
+    assert "Purpose: add two numbers" in bytes(ticked.content.data).decode()
+    assert AuditEvent.objects.filter(
+        kind="artifact.locked", subject=f"artifact:{ticked.pk}"
+    ).exists()
 
 
 def test_malformed_documents_are_refused_with_every_line_and_nothing_moves(
