@@ -5,11 +5,14 @@ Source: DESIGN section 4 rules 5, 6 and 7.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from orchestration.models import Task
 from orchestration.selectors.fixes import open_fixes
 from orchestration.services.assignments import cancel_live
 from orchestration.services.blockers import ask_behind
 from orchestration.services.blueprints import descendant_ids
+from orchestration.services.control import ask_if_stalled
 from orchestration.services.fix_ends import give_up_fix, judge_behind
 from orchestration.services.inbox import withdraw_open
 from orchestration.services.lookups import lineage_root, lock_project, lock_task
@@ -31,17 +34,12 @@ def cancel_tree(work: Work, task: Task, *, why: str, reason: str = BY_SIR) -> No
     Locks: expects the task locked; takes everything below in id order.
     """
     work.flush()
-    ids = [task.pk, *descendant_ids([task.pk])]
-    fixes = open_fixes(ids)
-    ids += [*fixes, *descendant_ids(fixes)]
-    _cancel_rows(work, ids, why=why, reason=reason)
+    _cancel_rows(work, _tree_of(task), why=why, reason=reason)
     work.flush()
     if task.parent_id is None:
-        project = lock_project(task.project_id)
-        complete_project_if_done(work, project)
-        work.flush()
-        start_roots(work, project)
         judge_behind(work, task.fixes_id)
+        work.flush()
+        _go_on(work, task.project_id)
         return
     if task.is_spawned:
         # The row in hand is as it was before it was cancelled.
@@ -57,6 +55,33 @@ def cancel_tree(work: Work, task: Task, *, why: str, reason: str = BY_SIR) -> No
             "root_cause": f"step {task.step_key} cancelled by Sir: {why}",
         }
         end_attempt(work, root, cause=cause)
+
+
+def cancel_roots(work: Work, project_id: int, roots: Sequence[Task], *, why: str) -> None:
+    """Cancel roots of a project as Sir says; the loop goes on after the last of them.
+
+    Locks: expects the project locked, then the roots, in id order.
+    """
+    for root in roots:
+        _cancel_rows(work, _tree_of(root), why=why, reason=BY_SIR)
+        work.flush()
+    _go_on(work, project_id)
+
+
+def _tree_of(task: Task) -> list[int]:
+    """List a task, all below it, and the tasks that fix what any of them locked."""
+    ids = [task.pk, *descendant_ids([task.pk])]
+    fixes = open_fixes(ids)
+    return [*ids, *fixes, *descendant_ids(fixes)]
+
+
+def _go_on(work: Work, project_id: int) -> None:
+    """Complete the project of a cancelled root, start the next one, or ask Sir (rule 18)."""
+    project = lock_project(project_id)
+    complete_project_if_done(work, project)
+    work.flush()
+    start_roots(work, project)
+    ask_if_stalled(work, project)
 
 
 def _cancel_rows(work: Work, ids: list[int], *, why: str, reason: str) -> None:

@@ -1,6 +1,7 @@
 """Control commands: what the loop decided after one verdict of a root, stored as source 002 has it.
 
-Direct tasks and messages are outside the loop and issue none.
+Direct tasks and messages are outside the loop: their verdicts issue none. The end of a project is
+commanded whatever root ends it.
 Source: DESIGN section 10, section 4 rule 18.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from orchestration.contracts.loop import NextAction
 from orchestration.contracts.options import LOOP
@@ -25,18 +26,30 @@ from orchestration.models.statements import waiting_roots
 from orchestration.selectors.tasks import master_entries, master_list
 from orchestration.services.archive import final_report
 from orchestration.services.inbox import open_decision, withdraw_decision
+from orchestration.services.lookups import lock_project
 from orchestration.services.packages import evidence_link, package_of
-from orchestration.services.work import Work, locked
-from orchestration.states import DecisionKind, DecisionStatus, Route, TaskKind, TaskStatus
+from orchestration.services.retrying import retry_on_deadlock
+from orchestration.services.work import SYSTEM, Work, locked, unit_of_work
+from orchestration.states import (
+    TASK_TERMINAL,
+    DecisionKind,
+    DecisionStatus,
+    ProjectStatus,
+    Route,
+    TaskKind,
+    TaskStatus,
+)
 
 LIST_MAX = 200
 """Roots up to which a command keeps the whole list; beyond, only what the verdict touched."""
 NAMED_BLOCKERS = 50
+BATCH = 50
 BEGUN = (
     TaskStatus.CLAIMED, TaskStatus.WORKING, TaskStatus.REVIEW, TaskStatus.BLOCKED,
     TaskStatus.WAITING_HUMAN,
 )  # fmt: skip
 STARTABLE = (TaskStatus.PENDING, TaskStatus.FAILED)
+ENDED = [state.value for state in TASK_TERMINAL]
 
 
 def is_in_loop(root: Task) -> bool:
@@ -68,11 +81,16 @@ def command_failure(
 def command_success(
     work: Work, project: Project, root: Task, package: ValidationPackage | None
 ) -> ControlCommand | None:
-    """Issue the command after a root is done: the next task, the end, or Sir (rule 18).
+    """Issue the command after a root is done: the next task, or Sir (rule 18).
+
+    Where the project is completed with it, the end was commanded then.
 
     Locks: expects the project's row locked, and the next roots started already.
     """
+    if project.status == ProjectStatus.COMPLETED:
+        return None
     if not is_in_loop(root):
+        ask_if_stalled(work, project)
         return None
     work.flush()
     following = next_root(project)
@@ -82,17 +100,70 @@ def command_success(
             work, project, root, NextAction.PROCEED_TO_NEXT_TASK,
             package=package, context=context, touched=[following],
         )  # fmt: skip
-    open_roots = _roots(project).exclude(
-        status__in=[TaskStatus.DONE.value, TaskStatus.CANCELLED.value]
-    )
-    blockers = list(open_roots.order_by("rank", "pk")[:NAMED_BLOCKERS])
-    if blockers:
-        _ask_sir(work, project, blockers)
-        return _issue(work, project, root, NextAction.SUSPEND_FOR_HUMAN, package=package)
+    blockers = _blockers(project)
+    if not blockers:
+        return None
+    _ask_sir(work, project, blockers)
+    return _issue(work, project, root, NextAction.SUSPEND_FOR_HUMAN, package=package)
+
+
+def command_end(
+    work: Work, project: Project, root: Task | None, package: ValidationPackage | None
+) -> ControlCommand | None:
+    """Issue the end of a project that was just completed, about the root that ended last.
+
+    A project in which the loop has nothing done gets none.
+    Locks: expects the project's row locked.
+    """
+    work.flush()
+    withdraw_loop_question(work, project)
+    done = _roots(project).filter(status=TaskStatus.DONE.value).exclude(route=Route.DIRECT.value)
+    last = root or _roots(project).order_by("-updated_at", "-pk").first()
+    if last is None or not done.exists():
+        return None
     return _issue(
-        work, project, root, NextAction.TERMINATE_SUCCESS,
+        work, project, last, NextAction.TERMINATE_SUCCESS,
         package=package, final_report=final_report(project),
     )  # fmt: skip
+
+
+def ask_if_stalled(work: Work, project: Project) -> bool:
+    """Ask Sir about an active project in which no root may start, runs or waits (rule 18).
+
+    Locks: expects the project's row locked.
+    """
+    work.flush()
+    if project.status != ProjectStatus.ACTIVE or next_root(project) is not None:
+        return False
+    blockers = _blockers(project)
+    if blockers:
+        _ask_sir(work, project, blockers)
+    return bool(blockers)
+
+
+def stalled_projects() -> Sequence[int]:
+    """List active projects in which nothing can start any more, and of which nobody was asked."""
+    roots = Task.objects.filter(
+        project=OuterRef("pk"), parent__isnull=True, kind=TaskKind.TASK.value
+    )
+    goes_on = Q(status__in=BEGUN) | Q(status__in=STARTABLE, remaining_dependencies=0)
+    asked = Decision.objects.filter(
+        project=OuterRef("pk"), status=DecisionStatus.OPEN.value, content__reason=LOOP
+    )
+    rows = Project.objects.filter(
+        Exists(roots.exclude(status__in=ENDED)),
+        ~Exists(roots.filter(goes_on)),
+        ~Exists(asked),
+        status=ProjectStatus.ACTIVE.value,
+    )
+    return list(rows.order_by("pk").values_list("pk", flat=True)[:BATCH])
+
+
+@retry_on_deadlock
+def ask_about_stalled(project_id: int) -> bool:
+    """Ask about one project that `stalled_projects` found, if it still is."""
+    with unit_of_work(SYSTEM) as work:
+        return ask_if_stalled(work, lock_project(project_id))
 
 
 def next_root(project: Project) -> Task | None:
@@ -113,6 +184,12 @@ def next_root(project: Project) -> Task | None:
     if found is not None:
         found.project = project
     return found
+
+
+def _blockers(project: Project) -> list[Task]:
+    """List the roots that have not ended, by rank."""
+    rows = _roots(project).exclude(status__in=ENDED)
+    return list(rows.order_by("rank", "pk")[:NAMED_BLOCKERS])
 
 
 def _roots(project: Project) -> QuerySet[Task]:
@@ -166,7 +243,7 @@ def _issue(
 
 
 def _ask_sir(work: Work, project: Project, blockers: Sequence[Task]) -> None:
-    """Open the P0 item of a project in which nothing can start any more (rule 18)."""
+    """Open the P0 item of a project in which nothing can start any more (rule 18), once."""
     for row in blockers:
         row.project = project
     names = [
@@ -175,6 +252,9 @@ def _ask_sir(work: Work, project: Project, blockers: Sequence[Task]) -> None:
          "needs": [name_of_edge(edge) for edge in _unmet(row)]}
         for row in blockers
     ]  # fmt: skip
+    if any(row.content["blockers"] == names for row in _loop_questions(project)):
+        return
+    withdraw_loop_question(work, project)
     open_decision(
         work,
         kind=DecisionKind.WAITING_HUMAN,
@@ -204,11 +284,16 @@ def name_of_edge(edge: TaskDependency) -> str:
 
 def withdraw_loop_question(work: Work, project: Project) -> None:
     """Take back the item of a project in which nothing could start: it goes on."""
+    for row in _loop_questions(project):
+        withdraw_decision(work, row, why="the project goes on")
+
+
+def _loop_questions(project: Project) -> list[Decision]:
+    """Lock and list the open items of a project in which nothing could start."""
     rows = Decision.objects.filter(
         project=project,
         kind=DecisionKind.WAITING_HUMAN.value,
         status=DecisionStatus.OPEN.value,
         content__reason=LOOP,
     )
-    for row in locked(rows).order_by("pk"):
-        withdraw_decision(work, row, why="the project goes on")
+    return list(locked(rows).order_by("pk"))

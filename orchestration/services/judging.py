@@ -20,7 +20,7 @@ from orchestration.selectors.fixes import unfinished_locked, waits_for_fix
 from orchestration.services.archive import write_archive
 from orchestration.services.assignments import cancel_live, queue_assignment
 from orchestration.services.clocks import RUNNING
-from orchestration.services.control import command_success, is_in_loop, withdraw_loop_question
+from orchestration.services.control import command_success, is_in_loop
 from orchestration.services.inbox import withdraw_open
 from orchestration.services.integrity import stop_if_broken
 from orchestration.services.integrity_looks import FaultKind
@@ -198,9 +198,7 @@ def after_done(work: Work, root: Task, row: ValidationPackage | None) -> list[As
             one.project = project
         make_ready(work, waiting)
         work.flush()
-    complete_project_if_done(work, project)
-    if project.status == ProjectStatus.COMPLETED:
-        withdraw_loop_question(work, project)
+    complete_project_if_done(work, project, root=root, package=row)
     start_roots(work, project)
     if project.status != ProjectStatus.SAFE_STOP:
         command_success(work, project, root, row)

@@ -22,7 +22,7 @@ from orchestration.services.assignments import cancel_live
 from orchestration.services.blockers import ask_behind
 from orchestration.services.blueprints import descendant_ids
 from orchestration.services.clocks import suspend_project
-from orchestration.services.control import command_failure
+from orchestration.services.control import command_end, command_failure
 from orchestration.services.experiences import learn_from_failure
 from orchestration.services.inbox import open_decision, withdraw_open
 from orchestration.services.lookups import lineage_root, lock_project, lock_task
@@ -63,12 +63,23 @@ BACK_OFF_SECONDS = 300
 """The longest wait before a re-plan after a passing cause."""
 
 
-def complete_project_if_done(work: Work, project: Project) -> None:
-    """Move an active project to completed when every root that is not cancelled is done."""
+def complete_project_if_done(
+    work: Work,
+    project: Project,
+    *,
+    root: Task | None = None,
+    package: ValidationPackage | None = None,
+) -> None:
+    """Move an active project to completed when every root that is not cancelled is done.
+
+    The end of the loop is commanded with it, once, whatever `root` ended last and how.
+    Locks: expects the project's row locked.
+    """
     if project.status != ProjectStatus.ACTIVE:
         return
     if are_roots_done(project.pk):
         move_project(work, project, ProjectStatus.COMPLETED, why="every root is done")
+        command_end(work, project, root, package)
 
 
 def fail_leaf(

@@ -23,6 +23,7 @@ from orchestration.policy import DEFAULT_POLICY, Policy, merge_documents
 from orchestration.runner.workspace import allowed_workspace
 from orchestration.services.assignments import cancel_live
 from orchestration.services.clocks import start_clocks, suspend_project
+from orchestration.services.control import ask_if_stalled
 from orchestration.services.holding import require_not_stopped
 from orchestration.services.inbox import withdraw_decision
 from orchestration.services.judging import judge_waiting
@@ -214,7 +215,9 @@ def resume_project(
                 f"only a suspended project resumes; this one is {project.status}",
                 current=project.status,
             )
-        return activate(work, project, why=reason or "resumed")
+        project = activate(work, project, why=reason or "resumed")
+        ask_if_stalled(work, project)
+    return project
 
 
 @retry_on_deadlock

@@ -24,6 +24,7 @@ from orchestration.services.assignments import cancel_live
 from orchestration.services.changelog import write_waiting_changelogs
 from orchestration.services.clocks import set_clocks_right, wrong_clocks
 from orchestration.services.completion import check_planned
+from orchestration.services.control import ask_about_stalled, stalled_projects
 from orchestration.services.cross_checks import resume_review
 from orchestration.services.decisions import Verdict, decide_decision
 from orchestration.services.delegations import close_ended_delegation, ended_delegations
@@ -205,9 +206,8 @@ def restart_stranded_tasks() -> int:
 
     Nothing leaves such rows behind in normal running; this is the repair of a fault we do not know.
     """
-    live = Assignment.objects.filter(status__in=[state.value for state in ASSIGNMENT_LIVE]).values(
-        "task_id"
-    )
+    states = [state.value for state in ASSIGNMENT_LIVE]
+    live = Assignment.objects.filter(status__in=states).values("task_id")
     rows = (
         Task.objects.filter(
             status=TaskStatus.PENDING.value,
@@ -253,8 +253,8 @@ def _finish_stranded_parents() -> int:
         is_planned=True,
         project__status=ProjectStatus.ACTIVE.value,
     )
-    count = _each(list(parents.values_list("pk", flat=True)[:BATCH]), _finish)
     ending = Task.objects.filter(is_ending=True, status=TaskStatus.WORKING.value)
+    count = _each(list(parents.values_list("pk", flat=True)[:BATCH]), _finish)
     _each(list(ending.values_list("pk", flat=True)[:BATCH]), _settle)
     return count
 
@@ -285,8 +285,7 @@ def start_waiting_roots() -> int:
         is_planned=True,
     )
     rows = Project.objects.filter(Exists(waiting), status=ProjectStatus.ACTIVE.value)
-    ids = list(rows.values_list("pk", flat=True)[:BATCH])
-    return _each(ids, _start_roots)
+    return _each(list(rows.values_list("pk", flat=True)[:BATCH]), _start_roots)
 
 
 @retry_on_deadlock
@@ -392,6 +391,7 @@ PARTS: Mapping[str, Callable[[], int]] = {
     "replanned": replan_due_roots,
     "judged": judge_unjudged,
     "roots": start_waiting_roots,
+    "stalled": lambda: _each(stalled_projects(), ask_about_stalled),
     "woken": wake_for_queued_work,
     "forgotten": forget_old_answers,
     "changelogs": write_waiting_changelogs,

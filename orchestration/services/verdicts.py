@@ -19,9 +19,10 @@ from orchestration.services.assignments import (
     queue_assignment,
     requeue,
 )
-from orchestration.services.cancelling import cancel_tree
+from orchestration.services.cancelling import cancel_roots, cancel_tree
 from orchestration.services.clocks import renew_lease, suspend_project
 from orchestration.services.completion import check_planned
+from orchestration.services.control import ask_if_stalled
 from orchestration.services.cross_checks import resume_review
 from orchestration.services.defects import ask_for_proposal
 from orchestration.services.fix_ends import judge_behind
@@ -31,6 +32,7 @@ from orchestration.services.inbox import open_decision
 from orchestration.services.integrity import has_open_stop, require_intact
 from orchestration.services.judging import after_done
 from orchestration.services.locked_defects import decide_locked
+from orchestration.services.lookups import lock_project
 from orchestration.services.loop import fail_leaf, replan_root
 from orchestration.services.moves import hint_task, move_defect, move_project, move_task
 from orchestration.services.negotiation import NEGOTIATION, answer_negotiation
@@ -124,11 +126,11 @@ def loop_stopped(work: Work, decision: Decision, verdict: str) -> None:
         keys = [one["id"] for one in decision.content["blockers"]]
         ended = [state.value for state in (TaskStatus.DONE, TaskStatus.CANCELLED)]
         rows = Task.objects.filter(project=decision.project, pk__in=keys)
-        for row in locked(rows.exclude(status__in=ended)).order_by("pk"):
-            row.project = decision.project
-            cancel_tree(work, row, why=decision.reason, reason="cancelled_by_sir")
+        found = list(locked(rows.exclude(status__in=ended)).order_by("pk"))
+        cancel_roots(work, decision.project_id, found, why=decision.reason)
         return
     start_roots(work, decision.project)
+    ask_if_stalled(work, decision.project)
 
 
 def resume_task(work: Work, task: Task, decision: Decision) -> None:
@@ -314,6 +316,7 @@ def max_retries(work: Work, decision: Decision, verdict: str) -> None:
         replan_root(work, task)
     work.flush()
     _resume_project(work, decision)
+    ask_if_stalled(work, lock_project(decision.project_id))
 
 
 def _waive(work: Work, task: Task, decision: Decision) -> None:

@@ -26,7 +26,9 @@ FATAL = "FATAL_ERROR: MAX_RETRIES_EXCEEDED"
 RESTART, PROCEED = "RESTART_FROM_STEP_2", "PROCEED_TO_NEXT_TASK"
 TERMINATE, SUSPEND = "TERMINATE_SUCCESS", "SUSPEND_FOR_HUMAN"
 WITHOUT_COMMAND = frozenset({Kind.DIRECT, Kind.SPAWNING})
-"""Small work is outside the loop: it is judged, but no command is issued for it."""
+"""Small work is outside the loop: it is judged, but no command is about its verdict.
+
+The end is commanded all the same where it is the last to end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,8 @@ class Oracle:
     def decide(self, key: str) -> Expected | None:
         """Let Sir decide about a root that failed three times in a row.
 
-        A waiver goes on like a success, so a command must follow from it.
+        A waiver goes on like a success, so a command must follow from it; so it must where giving
+        up the last one ends the project.
         """
         verdict = self.script.roots[key].sir
         if verdict is None or self.state[key] != FATAL:
@@ -82,6 +85,8 @@ class Oracle:
             for one in (key, *self.script.behind(key)):
                 if self.state[one] != COMPLETED:
                     self.state[one] = CANCELLED
+            if self._is_terminated():
+                return Expected(is_go=False, action=TERMINATE, changed={key: CANCELLED})
         elif verdict is Verdict.WAIVE:
             self.in_a_row[key] = 0
             return self._go(self.script.roots[key])
@@ -121,13 +126,21 @@ class Oracle:
         self.state[root.key] = COMPLETED
         started = self._start_next()
         changed = {root.key: COMPLETED} | ({started: IN_PROGRESS} if started else {})
+        if self._is_terminated():
+            return Expected(is_go=True, action=TERMINATE, changed=changed)
         if root.kind in WITHOUT_COMMAND:
             return Expected(is_go=True, action=None, changed=changed)
         following = frozenset({started}) if started else self._open()
         if following:
             return Expected(is_go=True, action=PROCEED, changed=changed, tasks=following)
-        action = TERMINATE if self.is_over() else SUSPEND
-        return Expected(is_go=True, action=action, changed=changed)
+        return Expected(is_go=True, action=SUSPEND, changed=changed)
+
+    def _is_terminated(self) -> bool:
+        """Whether every root has ended, and the loop has something done."""
+        roots = self.script.roots.values()
+        return self.is_over() and any(
+            self.state[one.key] == COMPLETED and one.kind not in WITHOUT_COMMAND for one in roots
+        )
 
     def _start_next(self) -> str | None:
         """Start the planned root whose turn it is: one at a time, by rank, behind GO only."""

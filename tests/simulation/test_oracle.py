@@ -74,6 +74,22 @@ def test_small_work_has_no_command_and_starts_what_waited_for_it() -> None:
     assert (expected.action, expected.changed["bb"]) == (None, "IN_PROGRESS")
 
 
+def test_the_end_is_commanded_whatever_root_is_the_last() -> None:
+    oracle = oracle_of(root("a"), root("bb", kind=Kind.DIRECT))
+    assert oracle.judge("a").action == "PROCEED_TO_NEXT_TASK"
+    assert oracle.judge("bb").action == "TERMINATE_SUCCESS"
+    given_up = oracle_of(root("a"), root("bb", fails=3, sir=Verdict.ABORT))
+    for key in ("a", "bb", "bb", "bb"):
+        given_up.judge(key)
+    expected = given_up.decide("bb")
+    assert expected is not None
+    assert (expected.action, expected.changed) == ("TERMINATE_SUCCESS", {"bb": "CANCELLED"})
+
+
+def test_where_the_loop_did_nothing_its_end_is_not_commanded() -> None:
+    assert oracle_of(root("a", kind=Kind.DIRECT)).judge("a").action is None
+
+
 def test_nobody_decides_what_did_not_fail() -> None:
     with pytest.raises(AssertionError, match="nobody was to decide"):
         oracle_of(root("a")).decide("a")
