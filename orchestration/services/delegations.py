@@ -15,7 +15,7 @@ from orchestration.services.mail import Letter, sender_address, store_mail
 from orchestration.services.moves import move_conversation
 from orchestration.services.retrying import retry_on_deadlock
 from orchestration.services.work import SYSTEM, Work, locked, unit_of_work
-from orchestration.states import TASK_TERMINAL, ConversationStatus
+from orchestration.states import TASK_TERMINAL, ConversationStatus, ProjectStatus
 
 BATCH = 200
 _OPEN = Q(mode=ConversationMode.DELEGATION.value, status=ConversationStatus.OPEN.value)
@@ -48,7 +48,8 @@ def close_delegations(work: Work, task: Task, outcome: str) -> list[Mail]:
 
 def ended_delegations() -> list[int]:
     """List tasks that ended while a delegation of them is open, oldest conversation first."""
-    rows = Conversation.objects.filter(_OPEN).filter(_ENDED).order_by("pk")
+    rows = Conversation.objects.filter(_OPEN).filter(_ENDED)
+    rows = rows.exclude(project__status=ProjectStatus.SAFE_STOP.value).order_by("pk")
     found = rows.values_list("task_id", flat=True)[:BATCH]
     return list(dict.fromkeys(found))
 

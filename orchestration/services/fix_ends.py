@@ -30,9 +30,11 @@ def judge_behind(work: Work, defect_id: int | None) -> None:
 
     Locks: takes that root last; the caller retries on deadlock.
     """
+    if defect_id is None:
+        return
     work.flush()
     origin = Task.objects.filter(defects=defect_id).select_related("root").first()
-    if defect_id is None or origin is None:
+    if origin is None:
         return
     seen = origin.root or origin
     if not seen.awaits_verdict or seen.status != TaskStatus.REVIEW:

@@ -59,6 +59,7 @@ from orchestration.states import (
 
 logger = logging.getLogger(__name__)
 BATCH = 200
+_IN_SAFE_STOP = Q(project__status=ProjectStatus.SAFE_STOP.value)
 
 
 def sweep() -> Mapping[str, int]:
@@ -253,8 +254,8 @@ def _finish_stranded_parents() -> int:
         is_planned=True,
         project__status=ProjectStatus.ACTIVE.value,
     )
-    ending = Task.objects.filter(is_ending=True, status=TaskStatus.WORKING.value)
     count = _each(list(parents.values_list("pk", flat=True)[:BATCH]), _finish)
+    ending = Task.objects.filter(~_IN_SAFE_STOP, is_ending=True, status=TaskStatus.WORKING.value)
     _each(list(ending.values_list("pk", flat=True)[:BATCH]), _settle)
     return count
 
@@ -343,7 +344,7 @@ def close_orphaned_decisions() -> int:
         status=DecisionStatus.OPEN.value,
         task__status__in=[TaskStatus.DONE.value, TaskStatus.CANCELLED.value],
         defect__artifact__isnull=True,
-    ).exclude(kind="high_notice")
+    ).exclude(Q(kind="high_notice") | _IN_SAFE_STOP)
     with unit_of_work(SYSTEM) as work:
         found = list(locked(rows).order_by("pk")[:BATCH])
         for row in found:

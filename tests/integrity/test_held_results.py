@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from orchestration.errors import Conflict
-from orchestration.models import Assignment, AuditEvent, HeldResult, Project, Task
+from orchestration.models import Assignment, AuditEvent, Conversation, HeldResult, Project, Task
 from orchestration.services.integrity import stop_safely
 from orchestration.services.integrity_looks import FaultKind, IntegrityFault
 from orchestration.services.lookups import lock_project
@@ -38,6 +39,7 @@ RESULT = {
     "output": {"type": "document", "title": "work", "content": "all of it"},
     "comment": {"comment_type": "handoff", "body": "done; nothing open"},
 }
+FIX = {"description": "make the file", "commands": ["touch missing.txt"]}
 FAULT = IntegrityFault(FaultKind.ARTIFACT, "artifact:1", "planted")
 
 
@@ -293,3 +295,26 @@ def test_the_policy_is_not_changed_in_safe_stop(project: Project) -> None:
     with pytest.raises(Conflict, match="safe_stop"):
         update_project(project_id=project.pk, change=change, actor=SYSTEM)
     assert Project.objects.get().policy_json == project.policy_json
+
+
+def test_the_sweep_writes_nothing_in_a_stopped_project(project: Project) -> None:
+    root = submit_plan(
+        project,
+        step("1", run=["ls missing.txt"], on_failure={"severity": "medium", "fix": FIX}),
+        agent_step("2"),
+        is_trusted=True,
+    )
+    drive(project)
+    item = open_decision_of(project, "medium_defect")
+    delegated = child(root, "2")
+    Conversation.objects.create(
+        project=project, task=delegated, mode="delegation", status="open", created_at=timezone.now()
+    )
+    stop(project)
+    Task.objects.filter(pk=root.pk).update(is_ending=True)
+    Task.objects.filter(pk__in=[item.task_id, delegated.pk]).update(status="done")
+    before = AuditEvent.objects.count()
+    sweep()
+    assert AuditEvent.objects.count() == before
+    item.refresh_from_db()
+    assert item.status == "open"
