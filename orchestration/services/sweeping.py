@@ -256,8 +256,7 @@ def _finish_stranded_parents() -> int:
     )
     count = _each(list(parents.values_list("pk", flat=True)[:BATCH]), _finish)
     ending = Task.objects.filter(~_IN_SAFE_STOP, is_ending=True, status=TaskStatus.WORKING.value)
-    _each(list(ending.values_list("pk", flat=True)[:BATCH]), _settle)
-    return count
+    return count + _each(list(ending.values_list("pk", flat=True)[:BATCH]), _settle)
 
 
 @retry_on_deadlock

@@ -25,7 +25,7 @@ from orchestration.services.completion import check_planned
 from orchestration.services.control import ask_if_stalled
 from orchestration.services.cross_checks import resume_review
 from orchestration.services.defects import ask_for_proposal
-from orchestration.services.fix_ends import judge_behind
+from orchestration.services.fix_ends import give_up_fix, judge_behind
 from orchestration.services.handshake import HANDSHAKE, answer_intent
 from orchestration.services.handshake_gate import may_start
 from orchestration.services.inbox import open_decision
@@ -325,10 +325,13 @@ def _waive(work: Work, task: Task, decision: Decision) -> None:
     task.withholds_dependents = decision.payload.get("release_dependents") is not True
     work.touch(task, "last_outcome", "withholds_dependents")
     move_task(work, task, TaskStatus.DONE, why=f"waived: {decision.reason}")
+    if task.fixes_id is not None:
+        give_up_fix(work, task.fixes_id, why=f"waived: {decision.reason}")
     work.flush()
     _resume_project(work, decision)
     work.flush()
     after_done(work, task, None)
+    judge_behind(work, task.fixes_id)
 
 
 def _resume_project(work: Work, decision: Decision) -> None:

@@ -263,6 +263,7 @@ def test_the_loops_own_state_is_no_verdict_on_ones_own_work(
     maker = agent_client(project, name="maker", scopes=["observe", "execute", "orchestrate"])
     root = submit_plan(project, agent_step("1"))
     drive(project)
+    assert maker.agent is not None
     execute(child(root, "1"), maker.agent)
     assert fresh(root).awaits_verdict
     body = {"verdict": "GO", "authoritative": authoritative}

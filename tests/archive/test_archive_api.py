@@ -92,7 +92,7 @@ async def test_the_zip_is_streamed_without_blocking_the_event_loop(
     await client.aforce_login(await sync_to_async(new_sir)())
     answer = await client.get(f"/projects/demo/tasks/{made.pk}/archive.zip")
     # A synchronous iterator would be read whole here, and Django warns of it.
-    data = b"".join([piece async for piece in answer])
+    data = b"".join([piece async for piece in answer])  # type: ignore[attr-defined]
     assert len(data) == int(answer["Content-Length"])
     with zipfile.ZipFile(io.BytesIO(data)) as found:
         assert "archive.md" in found.namelist()

@@ -124,6 +124,24 @@ def test_a_root_is_judged_once_the_fix_of_what_it_locked_is_cancelled(
     assert Project.objects.get(pk=project.pk).status == "completed"
 
 
+def test_a_waived_fix_ends_its_defect_and_its_root_is_judged() -> None:
+    project = new_project("demo", policy={"thresholds": {"max_retries": 1}})
+    reviewer = agent_client(project, name="reviewer", scopes=("observe", "review"))
+    root = submit_plan(project, step("1", run=["sh -c 'echo hello > made.txt'"],
+                                     expected_artifacts=["made.txt"]), agent_step("2"))  # fmt: skip
+    drive(project)
+    shown = report(reviewer, locked(root), "high").json()
+    finish_steps(root)
+    agent = new_agent(project=project)
+    claim(fix_of(shown), agent)
+    set_status(fix_of(shown), agent, "failed", detail="no")
+    assert fresh(fix_of(shown)).status == "fatal"
+    decide(open_decision_of(project, "max_retries"), "waive", reason="it will do")
+    assert (fresh(fix_of(shown)).status, Defect.objects.get().status) == ("done", "void")
+    assert fresh(root).status == "done"
+    assert Project.objects.get(pk=project.pk).status == "completed"
+
+
 def test_the_end_of_an_attempt_drops_no_defect_of_what_was_locked(
     project: Project, reviewer: Caller, root: Task
 ) -> None:
