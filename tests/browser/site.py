@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +82,7 @@ class Site:
                 self._token = made.lines[-1]
         headers = {"Authorization": f"Bearer {self._token}"}
         answer = httpx.request(method, f"{self.url}api/{path}", json=body, headers=headers)
-        assert answer.status_code == HTTPStatus.OK, answer.text
+        assert answer.is_success, answer.text[:2000]
         return answer.json()
 
     def _manage(self, *arguments: str) -> ManageProcess:

@@ -13,6 +13,7 @@ from django.template.loader import render_to_string
 from django.test import RequestFactory
 from django.utils import translation
 
+from dashboard.assessments import red_line_view
 from dashboard.cards import closed_card
 from dashboard.presenters import exit_label, layer_view, mark_view, output_view, trust_view
 from dashboard.shapes import Banner, Crumb, KeyGroup, KeyLine, MarkView, Progress
@@ -30,6 +31,7 @@ from dashboard.vocabulary import (
     TASK_LABELS,
     Role,
 )
+from orchestration.policy import DEFAULT_POLICY
 from orchestration.states import Severity, TaskStatus
 from tests.dashboard import samples, samples_board
 
@@ -139,6 +141,7 @@ OWN_CONTEXT: dict[str, dict[str, Any]] = {
     "band_head.html": {"band": samples_board.sample_bands()[0]},
     "log_line.html": {"line": samples_board.sample_log()[0]},
     "master_row.html": {"row": samples_board.sample_master()[0]},
+    "red_line.html": {"red": red_line_view("Delete the production database", DEFAULT_POLICY)},
     "severity.html": {"label": SEVERITY_LABELS[Severity.MEDIUM]},
 }
 

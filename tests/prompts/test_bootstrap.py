@@ -222,9 +222,9 @@ def test_agents_words_cannot_leave_their_fence(project: Project, agent: Caller, 
 
 
 def test_agent_named_like_sir_is_labelled_as_an_agent(project: Project) -> None:
-    task = chain(project, 1, agent="sir")
+    task = chain(project, 1, agent="sir-too")
     text = made(task)
-    assert "~~~~ hand-off by agent:sir\n" in text
+    assert "~~~~ hand-off by agent:sir-too\n" in text
     assert "by sir" not in text
 
 
