@@ -353,14 +353,15 @@ def acknowledge(work: Work, decision: Decision, verdict: str) -> None:
 def safe_stop(work: Work, decision: Decision, verdict: str) -> None:
     """Let a project go on that stood in safe stop, if nothing is wrong with it any more.
 
-    Where Sir is still asked about too many failures it stands suspended again, for those.
+    Where Sir paused it, or is still asked about too many failures, it stands suspended again.
     Errors: Conflict naming what is still wrong.
     """
     project = decision.project
     require_intact(project)
-    if has_open_stop(project):
+    is_stopped = has_open_stop(project)
+    if is_stopped or project.is_paused_by_sir:
         move_project(work, project, ProjectStatus.ACTIVE, why="Sir resumed it after repair")
-        suspend_project(work, project, why=MAX_RETRIES_REASON)
+        suspend_project(work, project, why=MAX_RETRIES_REASON if is_stopped else "paused by Sir")
     else:
         activate(work, project, why="Sir resumed it after repair")
 

@@ -27,6 +27,7 @@ from orchestration.services.integrity import (
     check_project,
     require_intact,
 )
+from orchestration.services.projects import pause_project
 from orchestration.services.work import SYSTEM
 from tests.factories import (
     agent_step,
@@ -215,6 +216,16 @@ def test_a_planted_fault_stops_the_project_and_sir_resumes_it_after_repair(
     decide(item, "resume", reason="restored from the backup")
     assert Project.objects.get(pk=root.project_id).status == "active"
     assert fresh(root).status == "working"
+
+
+def test_a_project_that_sir_paused_before_its_stop_stays_paused(root: Task) -> None:
+    pause_project(project_id=root.project_id, actor=SYSTEM)
+    repair = changed_status(root)
+    assert check_project(project_id=root.project_id, actor=SYSTEM, source="test").is_stopped
+    repair()
+    decide(open_decision_of(root.project), "resume", reason="restored from the backup")
+    project = Project.objects.get(pk=root.project_id)
+    assert (project.status, project.is_paused_by_sir) == ("suspended", True)
 
 
 def test_a_second_check_asks_no_second_time(root: Task) -> None:
