@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from django.utils import timezone
 
-from orchestration.contracts.archive import WITH_EXCEPTIONS, ArchiveDocument, ArchiveKind
+from orchestration.contracts.archive import WITH_EXCEPTIONS, ArchiveDocument
 from orchestration.errors import Conflict
 from orchestration.models import (
     AuditEvent,
@@ -225,8 +225,3 @@ def _cancellations(roots: Sequence[Task]) -> dict[int, tuple[str, str]]:
         if task_id is not None:
             found[task_id] = (actor, why or found[task_id][1])
     return found
-
-
-def is_waiver(archive: DeliveryArchive) -> bool:
-    """Whether an archive is the record of a waiver."""
-    return archive.kind == ArchiveKind.WAIVER

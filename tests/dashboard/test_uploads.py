@@ -24,10 +24,12 @@ steps:
 
 @pytest.fixture
 def project(db: None) -> Project:
-    return new_project("work")
+    return new_project("intake")
 
 
-def send(client: Client, text: str | bytes, name: str = "list.yaml", slug: str = "work") -> object:
+def send(
+    client: Client, text: str | bytes, name: str = "list.yaml", slug: str = "intake"
+) -> object:
     data = text.encode() if isinstance(text, str) else text
     return client.post("/new/upload/", {"project": slug, "file": SimpleUploadedFile(name, data)})
 
@@ -45,7 +47,7 @@ def test_playbook_becomes_one_task_and_its_commands_are_not_trusted(
     answer = send(sir_client, PLAYBOOK, "hello.yaml")
     assert answer.status_code == 303, answer.content.decode()[-2000:]  # type: ignore[attr-defined]
     root = Task.objects.get(parent=None)
-    assert answer["Location"] == f"/projects/work/tasks/{root.pk}/"  # type: ignore[index]
+    assert answer["Location"] == f"/projects/intake/tasks/{root.pk}/"  # type: ignore[index]
     assert root.title == "Say hello"
     plan = root.plans.get()
     assert not plan.is_trusted
@@ -59,7 +61,7 @@ def test_master_list_becomes_its_tasks(
     text = json.dumps({"master_task_list": entries}, indent="\t" if name.endswith("json") else 2)
     answer = send(sir_client, text, name)
     assert answer.status_code == 303, answer.content.decode()[-2000:]  # type: ignore[attr-defined]
-    assert answer["Location"] == "/projects/work/"  # type: ignore[index]
+    assert answer["Location"] == "/projects/intake/"  # type: ignore[index]
     assert list(Task.objects.order_by("number").values_list("external_key", flat=True)) == [
         "a",
         "b",
@@ -132,7 +134,7 @@ def test_hostile_file_is_refused_and_changes_nothing(
 def test_file_over_the_limit_is_refused(sir: User, sir_client: Client, project: Project) -> None:
     answer = send(sir_client, b"#" * (MAX_UPLOAD_BYTES + 1))
     assert answer.status_code == 413  # type: ignore[attr-defined]
-    missing = sir_client.post("/new/upload/", {"project": "work"})
+    missing = sir_client.post("/new/upload/", {"project": "intake"})
     assert missing.status_code == 422
     assert b"Choose a file first." in missing.content
 
