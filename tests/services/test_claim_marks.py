@@ -11,7 +11,7 @@ from django.utils import translation
 
 from orchestration.contracts.results import OutputInput, ToolCallInput
 from orchestration.mark_words import CODES, mark_lines
-from orchestration.models import Agent, Output, Project, Task, ToolCall, Verification
+from orchestration.models import Agent, Defect, Output, Project, Task, ToolCall, Verification
 from orchestration.rules.tool_record import ENGLISH
 from orchestration.services.assignments import lease
 from orchestration.services.cancelling import cancel_tree
@@ -295,6 +295,7 @@ def test_fewer_tests_than_the_previous_run_are_a_finding(project: Project) -> No
 def test_as_many_tests_or_more_are_no_finding(project: Project) -> None:
     for count in (2, 2, 3):
         run_before(project, count)
+    assert not Defect.objects.exists()
 
 
 def test_without_an_earlier_run_nothing_is_guessed(project: Project) -> None:
