@@ -78,6 +78,14 @@ def unknown_floor() -> None:
     floor.reset()
 
 
+@pytest.fixture(autouse=True)
+def empty_workspaces() -> None:
+    """Begin without the files of earlier tests: ids, and so folders, are handed out again."""
+    for root in settings.COUNTERSIGN_WORKSPACE_ROOTS:
+        for folder in root.iterdir():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
 @pytest.fixture
 def running_workers(transactional_db: None) -> Iterator[WorkerGroup]:
     """Both workers, in threads of this process: wake-ups do what they do in `serve`.

@@ -238,10 +238,10 @@ def unjudged_roots() -> Sequence[int]:
 
 @retry_on_deadlock
 def judge_again(task_id: int) -> bool:
-    """Judge one root that `unjudged_roots` found, if it still waits."""
+    """Judge one root that `unjudged_roots` found, if it still waits. Say whether it was judged."""
     with unit_of_work(SYSTEM) as work:
         root = lock_task(task_id)
         if not root.awaits_verdict or root.status != TaskStatus.REVIEW:
             return False
         settle_root(work, root)
-    return True
+    return not root.awaits_verdict

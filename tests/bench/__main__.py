@@ -1,6 +1,7 @@
 """Measure everything the benchmark table names, print it, and write docs/benchmarks.md.
 
 `make bench` runs all of it; `python -m tests.bench W1 S0` only some. Medians of 3.
+`make simulation` plays the five simulated projects instead and writes docs/simulation.md.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from tests.bench.prompts import prompt_latencies
 from tests.services_up import RedisServer
 
 REPEATS = 3
+SIMULATION = {"simulation"}
+COMMANDS = {"Benchmarks": "bench", "Simulation": "simulation"}
 Row = tuple[str, str, str]
 
 
@@ -162,15 +165,17 @@ def prefilter_rows() -> list[Row]:
     ]
 
 
-def loop_rows(folder: Path) -> list[Row]:
-    """The loop's decision after one verdict as the list grows, on both databases."""
+def growth_rows(folder: Path) -> list[Row]:
+    """What grows with the list: the loop's decision and the integrity check; and an archive."""
     rows: list[Row] = []
     for title, environment in simulated.databases(folder):
         for roots in (1_000, 10_000):
-            took = simulated.decision_times(folder, environment, roots)
+            took, check = simulated.growth(folder, environment, roots)
             work = f"loop's decision after one verdict, {roots:,} roots, {title}"
             rows.append((work, words(took), "p50 < 50"))
-    return rows
+            rows.append((f"integrity check, {roots:,} roots, {title}", f"{check:.1f} s", "< 10"))
+    archive = of_three(lambda: simulated.archive_time(folder))
+    return [*rows, ("archive of a root with 1,000 steps", f"{archive:.1f} s", "< 5")]
 
 
 def simulation_rows(folder: Path) -> list[Row]:
@@ -184,7 +189,7 @@ def simulation_rows(folder: Path) -> list[Row]:
     return rows
 
 
-def report(rows: Sequence[Row]) -> str:
+def report(title: str, rows: Sequence[Row]) -> str:
     """The page, with the machine and the versions it was measured on."""
     versions = (
         f"Python {platform.python_version()}, Django {django.__version__}, "
@@ -192,10 +197,10 @@ def report(rows: Sequence[Row]) -> str:
         f"redis {redis_library.__version__}"
     )
     lines = [
-        "# Benchmarks",
+        f"# {title}",
         "",
-        "Written by `make bench`; medians of 3 runs where it says ms a step or s. Absolute figures",
-        "belong to the machine below; compare the rows of one run with each other.",
+        f"Written by `make {COMMANDS[title]}`; medians of 3 runs where it says ms a step or s.",
+        "Absolute figures belong to the machine below; compare the rows of one run with each other.",
         "",
         f"{time.strftime('%Y-%m-%d')}, {platform.system()} {platform.machine()}, "
         f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the end. {versions}.",
@@ -211,7 +216,7 @@ def report(rows: Sequence[Row]) -> str:
 def main(arguments: Sequence[str]) -> int:
     """Run what is asked for; all of it writes the page."""
     everything = {"S0", "W1", "W2", "W3", "W4", "W6", "prompt", "memory", "claims"}
-    everything |= {"loop", "simulation"}
+    everything |= {"growth"}
     wanted = set(arguments) or everything
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="countersign-bench-") as folder:
@@ -221,16 +226,17 @@ def main(arguments: Sequence[str]) -> int:
             rows += measure_embedded(Path(folder), wanted)
         if wanted & {"W1", "W2", "W3", "W4", "prompt"}:
             rows += measure_scaled_out(Path(folder), wanted)
-        if "loop" in wanted:
-            rows += loop_rows(Path(folder))
+        if "growth" in wanted:
+            rows += growth_rows(Path(folder))
         if "simulation" in wanted:
             rows += simulation_rows(Path(folder))
         if "claims" in wanted:
             rows += measure_claims(Path(folder))
-    page = report(rows)
+    title = "Simulation" if wanted == SIMULATION else "Benchmarks"
+    page = report(title, rows)
     sys.stdout.write(page)
-    if wanted == everything:
-        (ROOT / "docs" / "benchmarks.md").write_text(page)
+    if wanted in (everything, SIMULATION):
+        (ROOT / "docs" / f"{title.lower()}.md").write_text(page)
     return 0
 
 

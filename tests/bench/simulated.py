@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from uuid import uuid4
 
+from tests.bench.installation import SEAT
 from tests.deployment.processes import ROOT, command_environment
 from tests.services_up import PostgresServer, RedisServer
 
@@ -29,13 +30,21 @@ def databases(folder: Path) -> Iterator[tuple[str, Mapping[str, str]]]:
         )
 
 
-def decision_times(folder: Path, environment: Mapping[str, str], roots: int) -> list[float]:
-    """Time the loop's decisions. Units: milliseconds."""
+def growth(folder: Path, environment: Mapping[str, str], roots: int) -> tuple[list[float], float]:
+    """Time the loop's decisions and one integrity check. Units: milliseconds, seconds."""
     done = _run(folder, environment, "-m", "tests.bench.loop_growth", str(roots))
     if done.returncode:
         raise RuntimeError(done.stderr[-2000:])
-    took: list[float] = json.loads(done.stdout.splitlines()[-1])
-    return took
+    measured = json.loads(done.stdout.splitlines()[-1])
+    return measured["decisions"], measured["check"]
+
+
+def archive_time(folder: Path) -> float:
+    """Time the archive of a root with 1,000 steps. Units: seconds."""
+    done = _run(folder, SEAT, "-m", "tests.bench.archive_size")
+    if done.returncode:
+        raise RuntimeError(done.stderr[-2000:])
+    return float(done.stdout.splitlines()[-1])
 
 
 def simulation(folder: Path, environment: Mapping[str, str], seed: int) -> str:

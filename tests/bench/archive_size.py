@@ -1,0 +1,45 @@
+"""How long the delivery archive of a root with 1,000 steps takes, both documents written out.
+
+`python -m tests.bench.archive_size` prints seconds. What is left out is three inserts.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
+
+import django
+
+django.setup()
+
+from django.core.management import call_command
+from django.utils import timezone
+
+from orchestration.rules.archive_text import archive_markdown
+from orchestration.selectors.archive_document import read_archive
+from tests import factories
+from tests.bench.installation import layered_plan
+
+
+def main() -> int:
+    """Do the work, then time what its archive costs."""
+    call_command("migrate", interactive=False, verbosity=0)
+    project = factories.new_project(policy={"limits": {"children": 1_000}})
+    root = factories.submit_plan(project, *layered_plan(10, 100)["steps"])
+    factories.drive(project)
+    root.refresh_from_db()
+    if root.status != "done":
+        raise RuntimeError(f"the root is {root.status}")
+    began = time.perf_counter()
+    document = read_archive(root, number=2, at=timezone.now())
+    archive_markdown(document).encode()
+    document.model_dump_json(indent=2).encode()
+    sys.stdout.write(f"{time.perf_counter() - began:.3f}\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
