@@ -7,10 +7,10 @@ DEPLOY_ENV = COUNTERSIGN_DATA_DIR=$(CHECK_DIR) COUNTERSIGN_HTTPS=1 ALLOWED_HOSTS
 CHECK_DIR := $(or $(TMPDIR),/tmp)/countersign-check-$(shell id -u)
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check format coverage bench simulation clean venv venv-dev
+.PHONY: help run test check format coverage bench clean venv venv-dev
 
 help: ## List the commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: venv ## Serve on http://127.0.0.1:8000/ with Sir's account and the demo project
 	@$(PYTHON_BIN) manage.py serve
@@ -41,10 +41,8 @@ coverage: venv-dev ## Report the lines that the tests on SQLite never reach
 	$(PYTHON_BIN) -m coverage run -m pytest -q -m "not postgres and not browser and not faults"
 	$(PYTHON_BIN) -m coverage report
 
-bench: venv-dev ## Measure the speed and write docs/benchmarks.md
+bench: venv-dev ## Measure the speed, then play five large simulations; write both into docs/
 	@$(PYTHON_BIN) -m tests.bench
-
-simulation: venv-dev ## Play five projects of 2,000 tasks with faults and write docs/simulation.md
 	@$(PYTHON_BIN) -m tests.bench simulation
 
 clean: ## Remove the caches; the data in var/ stays

@@ -1,7 +1,7 @@
 """Measure everything the benchmark table names, print it, and write docs/benchmarks.md.
 
 `make bench` runs all of it; `python -m tests.bench W1 S0` only some. Medians of 3.
-`make simulation` plays the five simulated projects instead and writes docs/simulation.md.
+`python -m tests.bench simulation` plays the simulated projects and writes docs/simulation.md.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,8 +33,17 @@ from tests.services_up import RedisServer
 
 REPEATS = 3
 SIMULATION = {"simulation"}
-COMMANDS = {"Benchmarks": "bench", "Simulation": "simulation"}
 Row = tuple[str, str, str]
+
+
+class Told(list[Row]):
+    """Rows that are said on the error stream as they come in."""
+
+    def extend(self, rows: Iterable[Row]) -> None:
+        """Add rows and say them."""
+        for row in rows:
+            print(*row, sep=" | ", file=sys.stderr, flush=True)
+            self.append(row)
 
 
 def of_three(measure: Callable[[], float]) -> float:
@@ -170,12 +180,14 @@ def growth_rows(folder: Path) -> list[Row]:
     rows: list[Row] = []
     for title, environment in simulated.databases(folder):
         for roots in (1_000, 10_000):
-            took, check = simulated.growth(folder, environment, roots)
+            late, check = simulated.growth(folder, environment, roots)
             work = f"loop's decision after one verdict, {roots:,} roots, {title}"
-            rows.append((work, words(took), "p50 < 50"))
+            rows.append((work, words(late), "p50 < 50"))
             rows.append((f"integrity check, {roots:,} roots, {title}", f"{check:.1f} s", "< 10"))
-    archive = of_three(lambda: simulated.archive_time(folder))
-    return [*rows, ("archive of a root with 1,000 steps", f"{archive:.1f} s", "< 5")]
+    for layers in (1, 10):
+        took = of_three(partial(simulated.archive_time, folder, layers))
+        rows.append((f"archive of a root with {layers * 100:,} steps", f"{took:.2f} s", "< 5"))
+    return rows
 
 
 def simulation_rows(folder: Path) -> list[Row]:
@@ -199,8 +211,8 @@ def report(title: str, rows: Sequence[Row]) -> str:
     lines = [
         f"# {title}",
         "",
-        f"Written by `make {COMMANDS[title]}`; medians of 3 runs where it says ms a step or s.",
-        "Absolute figures belong to the machine below; compare the rows of one run with each other.",
+        "Written by `make bench`; medians of 3 runs where it says ms a step or s. Absolute figures",
+        "belong to the machine below; compare the rows of one run with each other.",
         "",
         f"{time.strftime('%Y-%m-%d')}, {platform.system()} {platform.machine()}, "
         f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the end. {versions}.",
@@ -218,20 +230,20 @@ def main(arguments: Sequence[str]) -> int:
     everything = {"S0", "W1", "W2", "W3", "W4", "W6", "prompt", "memory", "claims"}
     everything |= {"growth"}
     wanted = set(arguments) or everything
-    rows: list[Row] = []
+    rows = Told()
     with tempfile.TemporaryDirectory(prefix="countersign-bench-") as folder:
         if "S0" in wanted:
-            rows += prefilter_rows()
+            rows.extend(prefilter_rows())
         if wanted & {"W1", "W2", "W3", "W4", "W6", "prompt", "memory"}:
-            rows += measure_embedded(Path(folder), wanted)
+            rows.extend(measure_embedded(Path(folder), wanted))
         if wanted & {"W1", "W2", "W3", "W4", "prompt"}:
-            rows += measure_scaled_out(Path(folder), wanted)
+            rows.extend(measure_scaled_out(Path(folder), wanted))
         if "growth" in wanted:
-            rows += growth_rows(Path(folder))
+            rows.extend(growth_rows(Path(folder)))
         if "simulation" in wanted:
-            rows += simulation_rows(Path(folder))
+            rows.extend(simulation_rows(Path(folder)))
         if "claims" in wanted:
-            rows += measure_claims(Path(folder))
+            rows.extend(measure_claims(Path(folder)))
     title = "Simulation" if wanted == SIMULATION else "Benchmarks"
     page = report(title, rows)
     sys.stdout.write(page)

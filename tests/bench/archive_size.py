@@ -1,6 +1,7 @@
-"""How long the delivery archive of a root with 1,000 steps takes, both documents written out.
+"""How long the delivery archive of a root takes as its steps grow, both documents written out.
 
-`python -m tests.bench.archive_size` prints seconds. What is left out is three inserts.
+`python -m tests.bench.archive_size LAYERS` prints seconds; a layer has 100 steps. What is
+left out is three inserts.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from tests import factories
 from tests.bench.installation import layered_plan
 
 
-def main() -> int:
+def main(layers: int) -> int:
     """Do the work, then time what its archive costs."""
     call_command("migrate", interactive=False, verbosity=0)
     project = factories.new_project(policy={"limits": {"children": 1_000}})
-    root = factories.submit_plan(project, *layered_plan(10, 100)["steps"])
+    root = factories.submit_plan(project, *layered_plan(layers, 100)["steps"])
     factories.drive(project)
     root.refresh_from_db()
     if root.status != "done":
@@ -42,4 +43,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 10))

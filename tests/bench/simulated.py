@@ -39,9 +39,9 @@ def growth(folder: Path, environment: Mapping[str, str], roots: int) -> tuple[li
     return measured["decisions"], measured["check"]
 
 
-def archive_time(folder: Path) -> float:
-    """Time the archive of a root with 1,000 steps. Units: seconds."""
-    done = _run(folder, SEAT, "-m", "tests.bench.archive_size")
+def archive_time(folder: Path, layers: int) -> float:
+    """Time the archive of a root with layers of 100 steps. Units: seconds."""
+    done = _run(folder, SEAT, "-m", "tests.bench.archive_size", str(layers))
     if done.returncode:
         raise RuntimeError(done.stderr[-2000:])
     return float(done.stdout.splitlines()[-1])
