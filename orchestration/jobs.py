@@ -20,7 +20,8 @@ from orchestration.services.audit import seal_events
 from orchestration.services.deliveries import deliver_notices
 from orchestration.services.health import answer_canary
 from orchestration.services.integrity import check_next_project
-from orchestration.services.sweeping import reclaim_from_dead, sweep
+from orchestration.services.lease_sweeps import reclaim_from_dead
+from orchestration.services.sweeping import sweep
 from orchestration.services.work import Slot
 from orchestration.services.worker_link import stopping
 from orchestration.services.working import work_until_idle

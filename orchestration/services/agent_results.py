@@ -17,10 +17,10 @@ from orchestration.errors import Conflict, CountersignError, Fault, LeaseLost
 from orchestration.models import Assignment, Task
 from orchestration.rules.dag import canonical_digest
 from orchestration.services.agent_claims import Wish, take_for_agent
-from orchestration.services.assignments import extend_lease, requeue, same_token
 from orchestration.services.budgets import exceeded, note_usage, record_overrun, stop_over_budget
 from orchestration.services.holding import REPORT, hold_result, is_stopped, require_not_stopped
 from orchestration.services.holds import Hold, lock_hold, require_hold
+from orchestration.services.leases import extend_lease, requeue, same_token
 from orchestration.services.loop import settle_ending
 from orchestration.services.orphans import has_ever_held, keep_orphan
 from orchestration.services.results import record_agent_result, require_readable

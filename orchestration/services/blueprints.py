@@ -27,9 +27,9 @@ from orchestration.rules.dag import assign_phases, definition_hashes
 from orchestration.rules.flow_stages import is_box_plan
 from orchestration.rules.plan import highest_risk
 from orchestration.selectors.fixes import open_fixes
-from orchestration.services.assignments import cancel_live
 from orchestration.services.blockers import ask_behind
 from orchestration.services.inbox import open_decision, withdraw_open
+from orchestration.services.leases import cancel_live
 from orchestration.services.lookups import lock_lineage_root
 from orchestration.services.moves import supersede_task, void_defects
 from orchestration.services.readiness import make_ready

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 
 from orchestration.models import Task
 from orchestration.selectors.fixes import open_fixes
-from orchestration.services.assignments import cancel_live
 from orchestration.services.blockers import ask_behind
 from orchestration.services.blueprints import descendant_ids
 from orchestration.services.control import ask_if_stalled
 from orchestration.services.fix_ends import give_up_fix, judge_behind
 from orchestration.services.inbox import withdraw_open
+from orchestration.services.leases import cancel_live
 from orchestration.services.lookups import lineage_root, lock_project, lock_task
 from orchestration.services.loop import complete_project_if_done, end_attempt
 from orchestration.services.moves import move_task, void_defects

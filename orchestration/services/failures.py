@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from orchestration.models import Assignment, Task
 from orchestration.seats.registry import EXTERNAL
-from orchestration.services.assignments import queue_assignment, requeue
+from orchestration.services.assignments import queue_assignment
 from orchestration.services.handshake import HANDSHAKE, pass_on_from_auditor
 from orchestration.services.handshake_gate import starts_unconfirmed
 from orchestration.services.inbox import open_decision
+from orchestration.services.leases import requeue
 from orchestration.services.loop import fail_leaf, settle_ending
 from orchestration.services.moves import move_assignment, move_task
 from orchestration.services.work import Work

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from orchestration.errors import LeaseLost
 from orchestration.models import Agent, Assignment
-from orchestration.services.assignments import require_lease
+from orchestration.services.leases import require_lease
 from orchestration.services.lookups import lock_for_result
 from orchestration.states import AssignmentStatus
 

@@ -24,11 +24,11 @@ from orchestration.contracts.harness import (
 )
 from orchestration.contracts.results import Usage
 from orchestration.models import Agent, Assignment
-from orchestration.services.assignments import extend_lease, same_token
 from orchestration.services.budgets import note_usage, stop_over_budget
 from orchestration.services.failures import STOPPED
 from orchestration.services.holding import require_not_stopped
 from orchestration.services.holds import Hold, lock_hold, require_hold
+from orchestration.services.leases import extend_lease, same_token
 from orchestration.services.lookups import lock_for_result
 from orchestration.services.red_lines import ask_about_command
 from orchestration.services.retrying import retry_on_deadlock

@@ -18,12 +18,13 @@ from orchestration.models.statements import release_dependents
 from orchestration.seats.registry import EXTERNAL
 from orchestration.selectors.fixes import unfinished_locked, waits_for_fix
 from orchestration.services.archive import write_archive
-from orchestration.services.assignments import cancel_live, queue_assignment
+from orchestration.services.assignments import queue_assignment
 from orchestration.services.clocks import RUNNING
 from orchestration.services.control import command_success, is_in_loop
 from orchestration.services.inbox import withdraw_open
 from orchestration.services.integrity import stop_if_broken
 from orchestration.services.integrity_looks import FaultKind
+from orchestration.services.leases import cancel_live
 from orchestration.services.lookups import lock_project, lock_task
 from orchestration.services.loop import complete_project_if_done, fail_judged
 from orchestration.services.moves import move_task

@@ -18,13 +18,13 @@ from orchestration.contracts.loop import FailureClass, Verdict
 from orchestration.models import Assignment, Handshake, Project, Task, ValidationPackage
 from orchestration.models.statements import are_roots_done, is_root_ending
 from orchestration.seats.registry import EXTERNAL
-from orchestration.services.assignments import cancel_live
 from orchestration.services.blockers import ask_behind
 from orchestration.services.blueprints import descendant_ids
 from orchestration.services.clocks import suspend_project
 from orchestration.services.control import command_end, command_failure
 from orchestration.services.experiences import learn_from_failure
 from orchestration.services.inbox import open_decision, withdraw_open
+from orchestration.services.leases import cancel_live
 from orchestration.services.lookups import lineage_root, lock_project, lock_task
 from orchestration.services.moves import (
     hint_task,

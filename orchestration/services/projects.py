@@ -21,12 +21,12 @@ from orchestration.errors import Conflict, Fault, IllegalTransition, Invalid, Pr
 from orchestration.models import Assignment, Decision, Project, Task
 from orchestration.policy import DEFAULT_POLICY, Policy, merge_documents
 from orchestration.runner.workspace import allowed_workspace
-from orchestration.services.assignments import cancel_live
 from orchestration.services.clocks import start_clocks, suspend_project
 from orchestration.services.control import ask_if_stalled
 from orchestration.services.holding import require_not_stopped
 from orchestration.services.inbox import withdraw_decision
 from orchestration.services.judging import judge_waiting
+from orchestration.services.leases import cancel_live
 from orchestration.services.lookups import lock_project, require_version
 from orchestration.services.loop import complete_project_if_done
 from orchestration.services.moves import move_project

@@ -6,10 +6,10 @@ Source: DESIGN section 4 rule 6.
 from __future__ import annotations
 
 from orchestration.models import Assignment, Task
-from orchestration.services.assignments import cancel_live
 from orchestration.services.blueprints import descendant_ids
 from orchestration.services.completion import advance
 from orchestration.services.inbox import withdraw_open
+from orchestration.services.leases import cancel_live
 from orchestration.services.loop import settle_ending
 from orchestration.services.moves import move_task, void_defects
 from orchestration.services.unblocking import unblock

@@ -12,10 +12,10 @@ from orchestration.contracts.results import CommentInput
 from orchestration.errors import Conflict
 from orchestration.models import Task
 from orchestration.selectors.fixes import open_fixes
-from orchestration.services.assignments import cancel_live
 from orchestration.services.blueprints import descendant_ids
 from orchestration.services.delegations import close_delegations, outcome_of, tell_delegator
 from orchestration.services.inbox import withdraw_open
+from orchestration.services.leases import cancel_live
 from orchestration.services.mail import AGENT_PREFIX, Address, Letter, store_mail
 from orchestration.services.moves import supersede_task, void_defects
 from orchestration.services.outputs import add_comment

@@ -19,15 +19,7 @@ from orchestration.errors import (
 from orchestration.models import Agent, Assignment, Comment, Output, Task
 from orchestration.models.rows import fetch_columns, fetch_rows
 from orchestration.selectors.tasks import not_ready_reason
-from orchestration.services.assignments import (
-    cancel_live,
-    extend_lease,
-    has_free_slot,
-    lease,
-    requeue,
-    require_claimable,
-    same_token,
-)
+from orchestration.services.assignments import has_free_slot, lease, require_claimable
 from orchestration.services.blocking import block_task
 from orchestration.services.cancelling import cancel_tree
 from orchestration.services.clocks import stop_clock
@@ -35,6 +27,7 @@ from orchestration.services.execution import hand_in_task, start_work
 from orchestration.services.handshake_gate import may_start
 from orchestration.services.holding import require_not_stopped
 from orchestration.services.inbox import open_decision
+from orchestration.services.leases import cancel_live, extend_lease, requeue, same_token
 from orchestration.services.light_plans import store_light_plan
 from orchestration.services.lookups import lock_project, lock_task, require_version
 from orchestration.services.loop import fail_leaf, fail_root, replan_root, settle_ending

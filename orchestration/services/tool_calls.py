@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from orchestration.contracts.results import CommentInput, ToolCallInput
 from orchestration.models import Assignment, LogChunk, Task, ToolCall
 from orchestration.rules.tool_record import OBSERVED, SELF_REPORTED, Call
-from orchestration.services.assignments import extend_lease
 from orchestration.services.failures import end_without_result
 from orchestration.services.holding import require_not_stopped
 from orchestration.services.holds import Hold, lock_hold, require_hold
+from orchestration.services.leases import extend_lease
 from orchestration.services.outputs import add_comment, add_tool_calls
 from orchestration.services.retrying import retry_on_deadlock
 from orchestration.services.work import Actor, Work, unit_of_work

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from orchestration.models import Task
 from orchestration.rules.scoring import RunRecord, Score, rescore, upgrade_due
-from orchestration.services.assignments import cancel_live
+from orchestration.services.leases import cancel_live
 from orchestration.services.lookups import lock_project
 from orchestration.services.moves import move_task
 from orchestration.services.plan_requests import start_planning

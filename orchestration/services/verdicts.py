@@ -13,12 +13,7 @@ from orchestration.contracts.results import CommentInput
 from orchestration.errors import Conflict
 from orchestration.models import Assignment, Decision, Defect, Plan, Task
 from orchestration.models.rows import fetch_rows
-from orchestration.services.assignments import (
-    WORKER_LEASE_SECONDS,
-    cancel_live,
-    queue_assignment,
-    requeue,
-)
+from orchestration.services.assignments import queue_assignment
 from orchestration.services.cancelling import cancel_roots, cancel_tree
 from orchestration.services.clocks import renew_lease, suspend_project
 from orchestration.services.completion import check_planned
@@ -31,6 +26,7 @@ from orchestration.services.handshake_gate import may_start
 from orchestration.services.inbox import open_decision
 from orchestration.services.integrity import has_open_stop, require_intact
 from orchestration.services.judging import after_done
+from orchestration.services.leases import WORKER_LEASE_SECONDS, cancel_live, requeue
 from orchestration.services.locked_defects import decide_locked
 from orchestration.services.lookups import lock_project
 from orchestration.services.loop import fail_leaf, replan_root

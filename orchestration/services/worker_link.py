@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from orchestration.errors import LeaseLost
 from orchestration.models import Assignment, LogChunk
-from orchestration.services.assignments import WORKER_LEASE_SECONDS, extend_lease
+from orchestration.services.leases import WORKER_LEASE_SECONDS, extend_lease
 from orchestration.services.lookups import lock_assignment
 from orchestration.services.retrying import retry_on_deadlock
 from orchestration.services.work import SYSTEM, unit_of_work

@@ -21,10 +21,11 @@ from orchestration.errors import CountersignError
 from orchestration.models import Assignment, Task
 from orchestration.seats.base import SeatJob
 from orchestration.seats.registry import backends, worker_backends
-from orchestration.services.assignments import claim_next, lease, requeue
+from orchestration.services.assignments import claim_next, lease
 from orchestration.services.execution import HandIn, start_work
 from orchestration.services.failures import end_without_result, requeue_or_fail
 from orchestration.services.holding import hold_result, is_stopped
+from orchestration.services.leases import requeue
 from orchestration.services.lookups import lock_for_result, relock_for_result
 from orchestration.services.loop import replan_due_roots
 from orchestration.services.outputs import read_output

@@ -20,7 +20,8 @@ from django.utils import timezone
 
 from orchestration.models import Assignment, Project
 from orchestration.seats.registry import worker_backends
-from orchestration.services.sweeping import reclaim_expired_leases, sweep
+from orchestration.services.lease_sweeps import reclaim_expired_leases
+from orchestration.services.sweeping import sweep
 from orchestration.services.work import Slot
 from orchestration.services.working import claim_one, work_until_idle
 from orchestration.states import ASSIGNMENT_LIVE, AssignmentStatus

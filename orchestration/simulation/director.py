@@ -19,11 +19,8 @@ from django.utils import timezone
 from orchestration.models import Assignment, Decision, Project, Task
 from orchestration.services.decisions import Verdict as GivenVerdict
 from orchestration.services.decisions import decide_decision
-from orchestration.services.sweeping import (
-    end_overdue_assignments,
-    reclaim_expired_leases,
-    sweep,
-)
+from orchestration.services.lease_sweeps import end_overdue_assignments, reclaim_expired_leases
+from orchestration.services.sweeping import sweep
 from orchestration.services.tasks import cancel_task
 from orchestration.services.work import Actor
 from orchestration.simulation.cast import (

@@ -14,8 +14,9 @@ from django.utils import timezone
 
 from orchestration.models import Assignment, Decision, Project, Task
 from orchestration.runner.processes import group_alive, process_token
-from orchestration.services.assignments import WORKER_LEASE_SECONDS
-from orchestration.services.sweeping import reclaim_from_dead, sweep
+from orchestration.services.lease_sweeps import reclaim_from_dead
+from orchestration.services.leases import WORKER_LEASE_SECONDS
+from orchestration.services.sweeping import sweep
 from orchestration.services.work import Slot
 from orchestration.services.worker_link import WorkerLink
 from orchestration.services.working import (

@@ -14,9 +14,9 @@ from orchestration.errors import LeaseLost, NotReady, ProjectSuspended
 from orchestration.models import Agent, Assignment, Project, Task
 from orchestration.services.agent_claims import Wish, claim_for_agent
 from orchestration.services.agent_results import Hold, submit_result
+from orchestration.services.lease_sweeps import reclaim_expired_leases
 from orchestration.services.lookups import lock_task
 from orchestration.services.projects import pause_project, resume_project
-from orchestration.services.sweeping import reclaim_expired_leases
 from orchestration.services.tasks import add_task_output
 from orchestration.services.work import Slot
 from orchestration.services.working import Shift, claim_one, perform_and_record

@@ -9,8 +9,9 @@ from django.utils import timezone
 
 from orchestration.errors import Conflict, CountersignError, DecisionClosed, Forbidden, LeaseLost
 from orchestration.models import Assignment, Decision, Handshake, Mail, Task
+from orchestration.services.lease_sweeps import reclaim_expired_leases
 from orchestration.services.projects import pause_project, resume_project
-from orchestration.services.sweeping import reclaim_expired_leases, sweep
+from orchestration.services.sweeping import sweep
 from orchestration.services.tasks import cancel_task, release_task
 from orchestration.services.unanswered import pass_on_intent
 from orchestration.states import TaskStatus
