@@ -62,6 +62,8 @@ DEFAULT_FROM_EMAIL = env.read_text("EMAIL_FROM", "countersign@localhost").strip(
 
 DEBUG = env.read_bool("DEBUG", default=False)
 SECRET_KEY = env.read_secret_key(COUNTERSIGN_DATA_DIR)
+# Keys from before: what they signed and sealed can still be read.
+SECRET_KEY_FALLBACKS = list(env.read_list("SECRET_KEY_FALLBACKS"))
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 ALLOWED_HOSTS = list(env.read_list("ALLOWED_HOSTS", LOCAL_HOSTS))
 CSRF_TRUSTED_ORIGINS = list(env.read_list("CSRF_TRUSTED_ORIGINS"))

@@ -19,7 +19,7 @@ from orchestration.errors import CountersignError, Invalid
 from orchestration.models import Delivery, NotificationChannel
 from orchestration.notice_words import EVENTS, KINDS
 from orchestration.selectors.notices import NoticeItem
-from orchestration.services.notification_channels import NewChannel
+from orchestration.services.notification_channels import NewChannel, is_readable
 from orchestration.services.sending import decider_of, key_of, verdict_words
 
 if TYPE_CHECKING:
@@ -75,7 +75,23 @@ REFUSALS: Mapping[str, StrPromise] = {
     "no mail server is set up: the operator sets EMAIL_HOST": _(
         "No mail server is set up: the operator sets EMAIL_HOST."
     ),
+    "the stored address cannot be read; enter it anew": _(
+        "The stored address cannot be read. Enter it anew."
+    ),
+    "its address or secret cannot be read: SECRET_KEY was changed; enter them anew": _(
+        "Its address or secret cannot be read: SECRET_KEY was changed."
+    ),
 }
+
+
+UNREADABLE: Mapping[bool, StrPromise] = {
+    False: _("SECRET_KEY was changed, so its address cannot be read. Enter the address anew."),
+    True: _(
+        "SECRET_KEY was changed, so its address and secret cannot be read. Enter the address anew, "
+        "then ask for a new secret."
+    ),
+}
+"""What to do about a channel that cannot be read; a webhook has a secret too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,13 +142,17 @@ class ChannelLine:
     state: Label
     is_enabled: bool
     signs: bool
+    trouble: str
 
 
 def channel_line(channel: NotificationChannel) -> ChannelLine:
     """Shape a channel for the table."""
-    state = Label("check", _("On"), Role.GREEN)
+    state, trouble = Label("check", _("On"), Role.GREEN), ""
     if not channel.is_enabled:
         state = Label("ban", _("Off"), Role.GREY, channel.disabled_reason)
+    if not is_readable(channel):
+        state = Label("alert-octagon", _("Cannot be read"), Role.RED)
+        trouble = str(UNREADABLE[channel.kind == ChannelKind.WEBHOOK])
     when = channel.digest_at.strftime("%H:%M") if channel.digest_at else ""
     digest = f"{when} {channel.time_zone}".strip() or str(_("as the policy says"))
     return ChannelLine(
@@ -146,6 +166,7 @@ def channel_line(channel: NotificationChannel) -> ChannelLine:
         state=state,
         is_enabled=channel.is_enabled,
         signs=channel.kind == ChannelKind.WEBHOOK,
+        trouble=trouble,
     )
 
 
@@ -177,7 +198,7 @@ def delivery_line(row: Delivery) -> DeliveryLine:
         url=address("decision", decision.pk) if decision is not None else "",
         label=RESULT_LABELS[row.result],
         attempts=row.attempts,
-        problem=row.error,
+        problem=str(REFUSALS.get(row.error, row.error)),
         at=row.closed_at or row.created_at,
         may_retry=row.result == DeliveryResult.FAILED and row.channel.is_enabled,
     )
@@ -212,6 +233,26 @@ class ChannelForm(forms.Form):
             time_zone=said["time_zone"],
             language=said["language"],
         )
+
+
+class ChangeForm(ChannelForm):
+    """A channel that is changed: what is left empty of its address stays."""
+
+    address = forms.CharField(max_length=2000, required=False)
+
+
+def typed_of(channel: NotificationChannel) -> dict[str, str]:
+    """What the form of a channel shows; never its address."""
+    return {
+        "kind": channel.kind,
+        "name": channel.name,
+        "project": str(channel.project_id or ""),
+        "scope": "p0" if channel.is_p0_only else "all",
+        "digest": "1" if channel.has_digest else "",
+        "digest_at": channel.digest_at.strftime("%H:%M") if channel.digest_at else "",
+        "time_zone": channel.time_zone,
+        "language": channel.language,
+    }
 
 
 def refusal_words(error: CountersignError) -> Mapping[str, Sequence[str]]:

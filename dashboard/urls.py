@@ -112,6 +112,8 @@ pages: list[URLPattern | URLResolver] = [
     path("notifications/read/", notifications.notifications_read, name="notifications_read"),
     path("notifications/settings/", notifications.notification_settings,
          name="notification_settings"),
+    path("notifications/settings/<int:pk>/", notifications.channel_change,
+         name="channel_change"),
     path("notifications/settings/<int:pk>/rotate/", notifications.channel_rotate,
          name="channel_rotate"),
     path("notifications/settings/<int:pk>/<slug:action>/", notifications.channel_action,

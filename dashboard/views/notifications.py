@@ -23,15 +23,18 @@ from dashboard.forms import read_number
 from dashboard.http import DashboardRequest, actor_of, page, refusal, see_other, sir_only
 from dashboard.notification_pages import (
     CHANNEL_WORDS,
+    ChangeForm,
     ChannelForm,
     channel_line,
     delivery_line,
     notice_line,
     refusal_words,
+    typed_of,
 )
 from dashboard.places import address
 from dashboard.shapes import Crumb
 from orchestration.errors import CountersignError, NotFound
+from orchestration.models import NotificationChannel
 from orchestration.notice_words import KINDS, quiet_line
 from orchestration.selectors.activity import newest_position
 from orchestration.selectors.board import list_project_names
@@ -44,7 +47,9 @@ from orchestration.selectors.notices import (
 )
 from orchestration.services.notices import mark_read
 from orchestration.services.notification_channels import (
+    access_channel,
     add_channel,
+    change_channel,
     remove_channel,
     rotate_secret,
     send_test,
@@ -54,6 +59,7 @@ from orchestration.services.notification_channels import (
 from orchestration.services.work import Actor
 
 SETTINGS_PAGE = "dashboard/notifications/settings.html"
+CHANGE_PAGE = "dashboard/notifications/change.html"
 ACTIONS: Mapping[str, Callable[[int, Actor], object]] = {
     "test": lambda pk, actor: send_test(pk, actor=actor),
     "off": lambda pk, actor: switch_channel(pk, is_enabled=False, actor=actor),
@@ -131,6 +137,28 @@ def notification_settings(request: DashboardRequest) -> HttpResponse:
 
 
 @sir_only
+@require_http_methods(["GET", "HEAD", "POST"])
+@never_cache
+def channel_change(request: DashboardRequest, pk: int) -> HttpResponse:
+    """One channel, to be changed; its address is not shown and stays when none is typed."""
+    channel = access_channel(pk)
+    if request.method != "POST":
+        return _change(request, channel, typed=typed_of(channel))
+    form, typed = ChangeForm(request.POST), request.POST.dict()
+    if not form.is_valid():
+        faults = {name: [str(one) for one in found] for name, found in form.errors.items()}
+        return _change(request, channel, typed=typed, faults=faults, status=422)
+    try:
+        change_channel(pk, form.channel(), actor=actor_of(request))
+    except NotFound:
+        raise
+    except CountersignError as error:
+        faults_ = refusal_words(error)
+        return _change(request, channel, typed=typed, faults=faults_, status=error.status)
+    return see_other(address("notification_settings"))
+
+
+@sir_only
 @require_POST
 @never_cache
 def channel_rotate(request: DashboardRequest, pk: int) -> HttpResponse:
@@ -160,6 +188,44 @@ def channel_action(request: DashboardRequest, pk: int, action: str) -> HttpRespo
     return see_other(address("notification_settings"))
 
 
+def _change(
+    request: DashboardRequest,
+    channel: NotificationChannel,
+    *,
+    typed: Mapping[str, Any],
+    faults: Mapping[str, Sequence[str]] | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    fields, own = _fields(typed, faults or {}), channel.project
+    if own is not None and own not in fields["projects"]:
+        # An archived one is offered to nobody else, but saving must not widen this channel.
+        fields["projects"].append(own)
+    context = {
+        **fields,
+        "changed": channel_line(channel),
+        "crumbs": [
+            Crumb(_("Notifications"), address("notifications")),
+            Crumb(_("Channels"), address("notification_settings")),
+            Crumb(channel.name),
+        ],
+        "position": newest_position(),
+    }
+    return render(request, CHANGE_PAGE, context, status=status)
+
+
+def _fields(typed: Mapping[str, Any], faults: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    return {
+        # An address may hold a secret, so what was typed there does not come back.
+        "typed": {**typed, "address": ""},
+        "faults": dict(faults),
+        "general": faults.get("", ()),
+        "projects": list_project_names(),
+        "kinds": CHANNEL_WORDS.items(),
+        "languages": settings.LANGUAGES,
+        "has_mail": bool(settings.EMAIL_HOST),
+    }
+
+
 def _settings(
     request: DashboardRequest,
     *,
@@ -169,25 +235,13 @@ def _settings(
     secret: str = "",
     status: int = 200,
 ) -> HttpResponse:
-    # An address may hold a secret, so what was typed there does not come back.
-    fields = {
-        "language": get_language() or "en",
-        "scope": "all",
-        **dict(typed or {}),
-        "address": "",
-    }
+    fields = {"language": get_language() or "en", "scope": "all", **dict(typed or {})}
     context = {
+        **_fields(fields, faults or {}),
         "channels": [channel_line(row) for row in list_channels()],
         "deliveries": [delivery_line(row) for row in recent_deliveries()],
-        "projects": list_project_names(),
-        "kinds": CHANNEL_WORDS.items(),
-        "languages": settings.LANGUAGES,
-        "typed": fields,
-        "faults": dict(faults or {}),
-        "general": (faults or {}).get("", ()),
         "made": made,
         "secret": secret,
-        "has_mail": bool(settings.EMAIL_HOST),
         "crumbs": [
             Crumb(_("Notifications"), address("notifications")),
             Crumb(_("Channels")),

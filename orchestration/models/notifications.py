@@ -66,7 +66,11 @@ class NoticeRead(models.Model):
 
 
 class NotificationChannel(models.Model):
-    """A way out of the building. `address`, `secret` and `old_secret` are never shown or logged."""
+    """A way out of the building.
+
+    Shape: `address`, `secret` and `old_secret` are sealed (`outbound/sealing.py`), never shown or
+    logged.
+    """
 
     kind = models.CharField(max_length=20, choices=choices(ChannelKind))
     name = models.CharField(max_length=80)
@@ -78,8 +82,8 @@ class NotificationChannel(models.Model):
     )
     address = models.TextField()
     address_hint = models.CharField(max_length=200)
-    secret = models.CharField(max_length=200, blank=True, default="")
-    old_secret = models.CharField(max_length=200, blank=True, default="")
+    secret = models.TextField(blank=True, default="")
+    old_secret = models.TextField(blank=True, default="")
     old_secret_until = models.DateTimeField(null=True, blank=True)
     is_p0_only = models.BooleanField(default=False)
     has_digest = models.BooleanField(default=False)

@@ -206,7 +206,7 @@ def _parameter(field: models.Field[Any, Any]) -> Convert | None:
         return _json_parameter(field)
     if isinstance(field, models.DateTimeField):
         return datetime_parameter
-    if isinstance(field, models.BinaryField):
+    if isinstance(field, models.BinaryField | models.DateField | models.TimeField):
         return lambda value: field.get_db_prep_value(value, connection)
     return None
 

@@ -6,7 +6,8 @@ Source: DESIGN section 16.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import time, timedelta
+from datetime import date, datetime, time, timedelta
+from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -19,6 +20,7 @@ from orchestration.errors import Conflict, Invalid, NotFound
 from orchestration.models import Delivery, NotificationChannel, Project
 from orchestration.outbound.addresses import AddressRefused, parse_target, resolve_allowed
 from orchestration.outbound.mailing import hide_address, require_address
+from orchestration.outbound.sealing import is_open, seal
 from orchestration.outbound.services import read_service
 from orchestration.outbound.signing import new_secret
 from orchestration.services.deliveries import drop_owed, new_message_id
@@ -27,13 +29,21 @@ from orchestration.services.sending import allowed_reach
 from orchestration.services.work import Actor, Work, locked, unit_of_work
 
 MAX_CHANNELS = 50
+FILLED = (
+    "name", "project", "is_p0_only", "has_digest", "digest_at", "time_zone", "language",
+)  # fmt: skip
+"""What a person may set at any time."""
 ROTATION = timedelta(hours=24)
 """How long both secrets sign after a rotation."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewChannel:
-    """What a person asks for. Shape: `digest_at` and `time_zone` empty mean the policy's."""
+    """What a person asks for.
+
+    Shape: `digest_at` and `time_zone` empty mean the policy's; an empty `address` keeps the one
+    that a channel has.
+    """
 
     kind: ChannelKind
     name: str
@@ -57,32 +67,65 @@ def add_channel(
     hint = _checked_address(new)
     _check_rest(new)
     secret = new_secret() if new.kind is ChannelKind.WEBHOOK else ""
-    has_digest = new.has_digest and new.kind is not ChannelKind.WEBHOOK
     with unit_of_work(actor) as work:
         if NotificationChannel.objects.filter(removed_at__isnull=True).count() >= MAX_CHANNELS:
             raise Conflict("there are too many channels; remove one first", code="too_many")
         channel = NotificationChannel(
             kind=new.kind.value,
-            name=new.name.strip(),
-            project_id=new.project_id,
             user_id=user_id,
-            address=new.address.strip(),
-            address_hint=hint[:200],
-            secret=secret,
-            is_p0_only=new.is_p0_only,
-            has_digest=has_digest,
-            digest_at=new.digest_at,
-            time_zone=new.time_zone,
-            language=new.language,
+            address=seal(new.address.strip()),
+            address_hint=hint,
+            secret=seal(secret),
             created_at=work.now,
         )
-        zone, at = digest_clock(channel)
-        local = work.now.astimezone(zone)
-        # The first digest comes at the next time of day, not at once for a morning that is over.
-        channel.digested_on = local.date() if local.time() >= at else None
+        _fill(channel, new)
+        channel.digested_on = _told_today(channel, work.now)
         channel.save()
         _record(work, channel, "channel.created")
     return channel, secret
+
+
+def change_channel(channel_id: int, new: NewChannel, *, actor: Actor) -> NotificationChannel:
+    """Change what a channel tells, and where it leads if an address is given; its kind stays.
+
+    What is owed goes to the new address. A webhook keeps its secret.
+
+    Errors: as for a new one; Invalid when no address is given and the stored one cannot be read;
+    Conflict when its kind is another.
+    """
+    hint = _checked_address(new) if new.address.strip() else ""
+    _check_rest(new)
+    with unit_of_work(actor) as work:
+        channel = access_channel(channel_id, lock=True)
+        if channel.kind != new.kind:
+            raise Conflict("the kind of a channel stays what it is", code="other_kind")
+        if not hint and not is_open(channel.address):
+            raise _refused_address("the stored address cannot be read; enter it anew")
+        before, clock = _shown(channel), (channel.has_digest, *digest_clock(channel))
+        if hint:
+            channel.address, channel.address_hint = seal(new.address.strip()), hint
+        _fill(channel, new)
+        if (channel.has_digest, *digest_clock(channel)) != clock:
+            channel.digested_on = _told_today(channel, work.now) or channel.digested_on
+        work.touch(channel, "address", "address_hint", "digested_on", *FILLED)
+        _record(work, channel, "channel.changed", before=before, is_moved=bool(hint))
+    return channel
+
+
+def _fill(channel: NotificationChannel, new: NewChannel) -> None:
+    """Write what FILLED names."""
+    channel.name, channel.project_id = new.name.strip(), new.project_id
+    channel.is_p0_only = new.is_p0_only
+    channel.has_digest = new.has_digest and new.kind is not ChannelKind.WEBHOOK
+    channel.digest_at, channel.time_zone = new.digest_at, new.time_zone
+    channel.language = new.language
+
+
+def _told_today(channel: NotificationChannel, now: datetime) -> date | None:
+    """Today, once the digest's time of day is over: the first comes at the next one."""
+    zone, at = digest_clock(channel)
+    local = now.astimezone(zone)
+    return local.date() if local.time() >= at else None
 
 
 def _checked_address(new: NewChannel) -> str:
@@ -90,20 +133,23 @@ def _checked_address(new: NewChannel) -> str:
     address, reach = new.address.strip(), allowed_reach()
     try:
         if new.kind is ChannelKind.EMAIL:
-            return hide_address(require_address(address))
+            return hide_address(require_address(address))[:200]
         if new.kind is ChannelKind.APPRISE:
-            return read_service(address, reach)
+            return read_service(address, reach)[:200]
         target = parse_target(address, reach)
         resolve_allowed(target.host, target.port, reach)
     except AddressRefused as error:
-        said = str(error)
-        raise Invalid(
-            f"the address is refused: {said}",
-            code="address_refused",
-            errors=[{"path": "address", "message": said}],
-        ) from None
+        raise _refused_address(str(error)) from None
     port = urlsplit(address).port
-    return f"{target.scheme}://{target.host}{f':{port}' if port else ''}/…"
+    return f"{target.scheme}://{target.host}{f':{port}' if port else ''}/…"[:200]
+
+
+def _refused_address(said: str) -> Invalid:
+    return Invalid(
+        f"the address is refused: {said}",
+        code="address_refused",
+        errors=[{"path": "address", "message": said}],
+    )
 
 
 def _check_rest(new: NewChannel) -> None:
@@ -159,11 +205,14 @@ def rotate_secret(channel_id: int, *, actor: Actor) -> tuple[NotificationChannel
         channel = access_channel(channel_id, lock=True)
         if channel.kind != ChannelKind.WEBHOOK:
             raise Conflict("only webhooks sign", code="not_signed")
-        channel.old_secret, channel.secret = channel.secret, new_secret()
+        secret = new_secret()
+        # One that cannot be read signs nothing; the other end goes on with the new one alone.
+        channel.old_secret = channel.secret if is_open(channel.secret) else ""
+        channel.secret = seal(secret)
         channel.old_secret_until = work.now + ROTATION
         work.touch(channel, "secret", "old_secret", "old_secret_until")
         _record(work, channel, "channel.rotated")
-    return channel, channel.secret
+    return channel, secret
 
 
 def remove_channel(channel_id: int, *, actor: Actor) -> None:
@@ -220,18 +269,40 @@ def try_again(delivery_id: int, *, actor: Actor) -> Delivery:
     return delivery
 
 
-def _record(work: Work, channel: NotificationChannel, kind: str) -> None:
-    """Record what was done to a channel; its address and secrets are left out."""
+def is_readable(channel: NotificationChannel) -> bool:
+    """Whether what a channel needs to send can be read with the SECRET_KEY of today."""
+    return is_open(channel.address) and is_open(channel.secret)
+
+
+def _shown(channel: NotificationChannel) -> dict[str, Any]:
+    """What may be seen of a channel; its address and secrets are left out."""
+    return {
+        "kind": channel.kind,
+        "name": channel.name,
+        "address": channel.address_hint,
+        "project": channel.project_id,
+        "is_p0_only": channel.is_p0_only,
+        "has_digest": channel.has_digest,
+        "digest_at": channel.digest_at.isoformat("minutes") if channel.digest_at else None,
+        "time_zone": channel.time_zone,
+        "language": channel.language,
+        "is_enabled": channel.is_enabled,
+    }
+
+
+def _record(
+    work: Work,
+    channel: NotificationChannel,
+    kind: str,
+    *,
+    before: dict[str, Any] | None = None,
+    **more: Any,
+) -> None:
+    """Record what was done to a channel."""
     work.record(
         kind,
         subject=f"channel:{channel.pk}",
         project_id=channel.project_id,
-        after={
-            "kind": channel.kind,
-            "name": channel.name,
-            "address": channel.address_hint,
-            "is_p0_only": channel.is_p0_only,
-            "has_digest": channel.has_digest,
-            "is_enabled": channel.is_enabled,
-        },
+        before=before,
+        after={**_shown(channel), **more},
     )

@@ -29,12 +29,14 @@ from orchestration.notice_words import (
 from orchestration.outbound.addresses import AddressRefused, Reach, parse_target
 from orchestration.outbound.mailing import MailFailed, send_mail
 from orchestration.outbound.posting import PostFailed, post
+from orchestration.outbound.sealing import SealBroken, open_sealed
 from orchestration.outbound.services import ServiceFailed, send_to_service
 from orchestration.outbound.signing import signed_headers
 from orchestration.selectors.digests import read_digest
 from orchestration.words import verdict_text
 
 GONE = 410
+UNREADABLE = "its address or secret cannot be read: SECRET_KEY was changed; enter them anew"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +69,20 @@ def try_once(delivery: Delivery) -> Sent:
         message = write_message(delivery)
         if channel.kind == ChannelKind.EMAIL:
             send_mail(
-                channel.address,
+                open_sealed(channel.address),
                 subject=message.subject,
                 text=message.text,
                 message_id=delivery.message_id,
             )
         else:
             send_to_service(
-                channel.address, title=message.subject, text=message.text, reach=allowed_reach()
+                open_sealed(channel.address),
+                title=message.subject,
+                text=message.text,
+                reach=allowed_reach(),
             )
+    except SealBroken:
+        return Sent(is_ok=False, problem=UNREADABLE)
     except (MailFailed, ServiceFailed, PostFailed, AddressRefused) as error:
         return Sent(is_ok=False, problem=str(error))
     return Sent(is_ok=True)
@@ -163,11 +170,11 @@ def decider_of(decision: Decision) -> str:
 
 def _post_webhook(delivery: Delivery, channel: NotificationChannel) -> Sent:
     reach = allowed_reach()
-    target = parse_target(channel.address, reach)
+    target = parse_target(open_sealed(channel.address), reach)
     now = timezone.now()
     body = json.dumps(webhook_body(delivery, now), ensure_ascii=False).encode()
     is_rotating = channel.old_secret_until is not None and channel.old_secret_until > now
-    keys = [channel.secret, channel.old_secret if is_rotating else ""]
+    keys = [open_sealed(one) for one in (channel.secret, channel.old_secret if is_rotating else "")]
     headers = signed_headers(
         keys, message_id=delivery.message_id, timestamp=int(now.timestamp()), body=body
     )

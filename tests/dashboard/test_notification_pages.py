@@ -10,6 +10,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from orchestration.models import AuditEvent, Delivery, Notice, NotificationChannel
+from orchestration.outbound.sealing import open_sealed
 from orchestration.services.decisions import mark_seen
 from orchestration.services.deliveries import claim_delivery
 from orchestration.services.work import SYSTEM
@@ -98,7 +99,7 @@ def test_only_sir_sets_up_channels(viewer_client: Client, client: Client) -> Non
 
 def test_secret_is_shown_once_and_the_address_never(sir_client: Client) -> None:
     channel, secret = add_webhook(sir_client)
-    assert channel.secret == secret
+    assert open_sealed(channel.secret) == secret
     page = sir_client.get(SETTINGS).content.decode()
     assert "whsec_" not in page
     assert SECRET_PATH not in page

@@ -15,6 +15,7 @@ from standardwebhooks import Webhook
 
 from orchestration.contracts.notices import ChannelKind
 from orchestration.models import AuditEvent, Decision, Delivery, Notice, NotificationChannel
+from orchestration.outbound.sealing import open_sealed
 from orchestration.outbound.signing import sign
 from orchestration.services.decisions import mark_seen
 from orchestration.services.deliveries import (
@@ -157,7 +158,7 @@ def test_signature_is_what_the_standard_says(
     with after(decision.created_at, minutes=6):
         deliver_notices()
         got = receiver.requests[0]
-        assert Webhook(webhook.secret).verify(got.body, got.headers)
+        assert Webhook(open_sealed(webhook.secret)).verify(got.body, got.headers)
     assert got.headers["webhook-id"] == Delivery.objects.get().message_id
     assert got.headers["host"] == f"localhost:{receiver.port}"
 
@@ -175,7 +176,7 @@ def test_signature_of_the_published_example() -> None:
 def test_rotated_secret_and_the_one_before_both_verify_for_a_day(
     webhook: NotificationChannel, receiver: Receiver
 ) -> None:
-    before = webhook.secret
+    before = open_sealed(webhook.secret)
     _, secret = rotate_secret(webhook.pk, actor=SYSTEM)
     decision = asked()
     with after(decision.created_at, minutes=6):
