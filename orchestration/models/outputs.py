@@ -62,6 +62,7 @@ class Verification(models.Model):
     fix_round = models.PositiveIntegerField(default=0)
     layer = models.CharField(max_length=10)
     name = models.CharField(max_length=300, blank=True, default="")
+    finding_key = models.CharField(max_length=64, blank=True, default="")
     outcome = models.CharField(max_length=14, choices=choices(LayerOutcome))
     grade = models.CharField(max_length=20, blank=True, default="")
     command = models.JSONField(null=True, blank=True)

@@ -7,8 +7,6 @@ Source: DESIGN section 8 ("Marks", "Independent verification"), CASES A-01, A-05
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +15,7 @@ from orchestration.models import Task
 from orchestration.rules.contradictions import Contradiction, claim_key
 from orchestration.rules.spoken_marks import CONTRADICTED, PROVEN, UNVERIFIED
 from orchestration.rules.tool_record import Check
-from orchestration.services.verification import Evidence, fewer_words
+from orchestration.services.verification import Evidence, fewer_key, fewer_words
 from orchestration.states import DefectStatus, Severity
 
 SPOKEN = "claim:"
@@ -199,7 +197,6 @@ def _fewer(task: Task, evidence: Evidence) -> list[_Finding]:
 
 
 def _from_fewer(task: Task, run: Mapping[str, Any]) -> dict[str, Any]:
-    digest = hashlib.sha256(json.dumps(run["argv"]).encode()).hexdigest()
     why = fewer_words(run)
     return {
         "severity": Severity.MEDIUM.value,
@@ -217,5 +214,5 @@ def _from_fewer(task: Task, run: Mapping[str, Any]) -> dict[str, Any]:
             "earlier": run["earlier"],
         },
         "proposed_fix": None,
-        "source_key": f"fewer:{digest[:40]}",
+        "source_key": fewer_key(run),
     }

@@ -13,7 +13,7 @@ from orchestration.contracts.results import CrossFinding
 from orchestration.models import Task
 from orchestration.rules.contradictions import Contradiction
 from orchestration.services.claim_findings import claim_findings
-from orchestration.services.verification import Evidence
+from orchestration.services.verification import Evidence, command_key
 from orchestration.states import Severity
 
 
@@ -74,5 +74,5 @@ def _from_command(
             "at": run.get("at", ""),
         },
         "proposed_fix": dict(fix) if fix else None,
-        "source_key": f"{kind}:{run['index']}",
+        "source_key": command_key(kind, run),
     }

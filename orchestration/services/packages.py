@@ -9,6 +9,7 @@ Source: FORMATS ("Validation and release evidence package"), DESIGN section 10.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
@@ -17,12 +18,14 @@ from orchestration.contracts.loop import FailureClass, Verdict
 from orchestration.contracts.validation import FAILED, PASSED, Package
 from orchestration.models import Defect, QAReview, Task, ValidationPackage, Verification
 from orchestration.models.rows import new_row
+from orchestration.services.claim_findings import keys_of
 from orchestration.services.work import Work
 from orchestration.states import (
     DEFECT_UNFINISHED,
     SKIPPED_REASON,
     DefectStatus,
     LayerOutcome,
+    Severity,
     TaskStatus,
 )
 
@@ -37,7 +40,7 @@ TRANSIENT = frozenset({FailureClass.ENVIRONMENT.value})
 def build_package(root: Task, at: Any) -> Package:
     """Judge a root's finished work by rules. Shape: a few queries, whatever the plan's size."""
     tree = _tree(root)
-    failing = list(_open_checks(tree)[:SHOWN])
+    failing = _open_checks(tree)
     failed = [row for row in failing if row.outcome == LayerOutcome.FAILED]
     stuck = [row for row in failing if row.outcome == LayerOutcome.NOT_POSSIBLE]
     unfinished = [state.value for state in DEFECT_UNFINISHED]
@@ -89,10 +92,10 @@ def _tree(root: Task) -> QuerySet[Task]:
     return Task.objects.filter(Q(pk=root.pk) | below)
 
 
-def _open_checks(tree: QuerySet[Task]) -> QuerySet[Verification]:
+def _open_checks(tree: QuerySet[Task]) -> list[Verification]:
     """What we ran and did not pass, as it stands: no newer outcome, and not signed by Sir.
 
-    A check that could not run counts only where it was planned.
+    A check that could not run counts only where it was planned. Shape: at most `SHOWN`.
     """
     newer = Verification.objects.filter(
         task=OuterRef("task"), attempt=OuterRef("attempt"), layer=OuterRef("layer"),
@@ -102,15 +105,32 @@ def _open_checks(tree: QuerySet[Task]) -> QuerySet[Verification]:
         task=OuterRef("task"), attempt=OuterRef("attempt"), layer="L5",
         outcome=LayerOutcome.PASSED.value,
     )  # fmt: skip
-    accepted = Defect.objects.filter(
-        task=OuterRef("task"), status=DefectStatus.ACCEPTED_AS_IS.value
-    )
     stuck = Q(outcome=LayerOutcome.NOT_POSSIBLE.value, name="") & ~Q(task__verify=[])
-    failed = Q(outcome=LayerOutcome.FAILED.value) & ~Exists(accepted)
+    failed = Q(outcome=LayerOutcome.FAILED.value)
     rows = Verification.objects.filter(
         failed | stuck & ~Exists(looked), task__in=tree, layer="L3", attempt=F("task__attempt")
     )
-    return rows.exclude(Exists(newer)).select_related("task").order_by("pk")
+    rows = rows.exclude(Exists(newer)).select_related("task").order_by("pk")
+    signed = _signed(tree)
+    unsigned = (
+        row for row in rows.iterator(chunk_size=SHOWN)
+        if not row.finding_key or row.finding_key not in signed.get(row.task_id, ())
+    )  # fmt: skip
+    return list(islice(unsigned, SHOWN))
+
+
+def _signed(tree: QuerySet[Task]) -> dict[int, set[str]]:
+    """Name the findings that Sir accepted as they are, by task: each exempts its own check alone.
+
+    A Low defect is accepted by QA, which signs for nobody.
+    """
+    rows = Defect.objects.filter(
+        task__in=tree, artifact__isnull=True, status=DefectStatus.ACCEPTED_AS_IS.value
+    ).exclude(severity=Severity.LOW.value)
+    signed: dict[int, set[str]] = {}
+    for task_id, key, held in rows.values_list("task_id", "source_key", "evidence"):
+        signed.setdefault(task_id, set()).update(keys_of(key, held))
+    return signed
 
 
 def _summary(

@@ -7,6 +7,8 @@ Source: DESIGN section 8 ("Layers", "Evidence grades").
 
 from __future__ import annotations
 
+import hashlib
+import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +16,7 @@ from typing import Any
 
 from orchestration.models import Assignment, Output, Task, Verification
 from orchestration.models.rows import new_row
-from orchestration.rules.contradictions import Contradiction, inconsistencies
+from orchestration.rules.contradictions import Contradiction, claim_key, inconsistencies
 from orchestration.services.work import Work
 from orchestration.states import CommentType, Complexity, LayerOutcome
 
@@ -25,7 +27,10 @@ CLAIMS = "claims"
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """The outcome of one layer or one command of it."""
+    """The outcome of one layer or one command of it.
+
+    `finding_key` is the source key of the defect that a failure of it opens.
+    """
 
     layer: str
     outcome: LayerOutcome
@@ -33,6 +38,7 @@ class Layer:
     findings: tuple[str, ...] = ()
     grade: str = NONE
     record: Mapping[str, Any] | None = None
+    finding_key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +119,10 @@ def _judged(layer: str, findings: Sequence[str]) -> Layer:
 
 def _anchor_layers(task: Task, evidence: Evidence) -> list[Layer]:
     """One row a command that was run again: the planned ones, then those of claims."""
-    rows = [_anchor_row(run, " ".join(run["argv"])) for run in evidence.verifies]
+    rows = [
+        _anchor_row(run, " ".join(run["argv"]), key=command_key("verify", run))
+        for run in evidence.verifies
+    ]
     if evidence.refusal and (task.verify or task.run):
         rows.append(Layer("L3", LayerOutcome.NOT_POSSIBLE, findings=(evidence.refusal,)))
     refused: dict[str, int] = {}
@@ -121,16 +130,17 @@ def _anchor_layers(task: Task, evidence: Evidence) -> list[Layer]:
         if one.get("refusal"):
             refused[one["refusal"]] = refused.get(one["refusal"], 0) + 1
         else:
-            rows.append(_anchor_row(one, str(one.get("claim", ""))))
+            claim = str(one.get("claim", ""))
+            rows.append(_anchor_row(one, claim, key=claim_key(claim)))
     for why, count in refused.items():
         words = f"{count} claims name a command of their agent's own; {why}"
         rows.append(Layer("L3", LayerOutcome.NOT_POSSIBLE, findings=(words,)))
     return rows or [Layer("L3", LayerOutcome.PASSED, findings=("nothing to re-run",))]
 
 
-def _anchor_row(run: Mapping[str, Any], name: str) -> Layer:
+def _anchor_row(run: Mapping[str, Any], name: str, *, key: str) -> Layer:
     outcome = LayerOutcome.PASSED if run["ok"] else LayerOutcome.FAILED
-    return Layer("L3", outcome, name=name, grade=RERUN, record=run)
+    return Layer("L3", outcome, name=name, grade=RERUN, record=run, finding_key=key)
 
 
 _SPOKEN = {
@@ -150,6 +160,7 @@ def spoken_layers(evidence: Evidence) -> list[Layer]:
             findings=(one["why"],) if one["why"] else (),
             grade=NONE if one["verdict"] == "unverified" else RERUN,
             record=one if one["argv"] else None,
+            finding_key=one["key"],
         )
         for one in evidence.spoken
     ]
@@ -159,9 +170,20 @@ def fewer_layers(evidence: Evidence) -> list[Layer]:
     """One L3 row a run of ours that had fewer tests than an earlier one."""
     return [
         Layer("L3", LayerOutcome.FAILED, name=f"fewer tests: {shlex.join(one['argv'])}",
-              findings=(fewer_words(one),), grade=RERUN)
+              findings=(fewer_words(one),), grade=RERUN, finding_key=fewer_key(one))
         for one in evidence.fewer
     ]  # fmt: skip
+
+
+def command_key(kind: str, run: Mapping[str, Any]) -> str:
+    """Name a planned command of a step, `run` or `verify`, as its finding does."""
+    return f"{kind}:{run['index']}"
+
+
+def fewer_key(run: Mapping[str, Any]) -> str:
+    """Name a run that had fewer tests than an earlier one, as its finding does."""
+    digest = hashlib.sha256(json.dumps(run["argv"]).encode()).hexdigest()
+    return f"fewer:{digest[:40]}"
 
 
 def fewer_words(run: Mapping[str, Any]) -> str:
@@ -197,6 +219,7 @@ def _row(work: Work, task: Task, layer: Layer, output: Output | None) -> Verific
         fix_round=task.fix_round,
         layer=layer.layer,
         name=layer.name[:300],
+        finding_key=layer.finding_key,
         outcome=layer.outcome.value,
         grade=layer.grade,
         command={"argv": list(record["argv"])} if record else None,

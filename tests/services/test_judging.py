@@ -11,6 +11,7 @@ from orchestration.models import (
     Assignment,
     ControlCommand,
     Decision,
+    Defect,
     Project,
     Task,
     ValidationPackage,
@@ -113,6 +114,36 @@ def test_a_go_cannot_overrule_a_planned_check_that_failed() -> None:
     assert (row.verdict, row.claimed) == ("NO-GO", "GO")
     assert "step 1: true" in row.root_cause
     assert fresh(root).status == TaskStatus.FAILED
+
+
+@pytest.mark.parametrize(
+    ("signed", "severity", "verdict"),
+    [
+        ({"source_key": "verify:0"}, "medium", "GO"),
+        ({"source_key": "run:0", "evidence": {"keys": ["run:0", "verify:0"]}}, "medium", "GO"),
+        ({"source_key": "qa:a gap"}, "medium", "NO-GO"),
+        ({"source_key": "verify:1"}, "medium", "NO-GO"),
+        ({"source_key": "verify:0"}, "low", "NO-GO"),
+    ],
+)
+def test_what_sir_accepts_as_it_is_exempts_its_own_check_alone(
+    signed: dict[str, Any], severity: str, verdict: str
+) -> None:
+    project = new_project(policy=EXTERNAL)
+    root = submit_plan(project, step("1", verify=["true"]))
+    drive(project)
+    done = child(root, "1")
+    assert done.verifications.get(layer="L3").finding_key == "verify:0"
+    Defect.objects.create(
+        task=done, severity=severity, status="accepted_as_is", title="known", raised_by="qa",
+        **signed,
+    )  # fmt: skip
+    Verification.objects.create(
+        task=done, attempt=done.attempt, layer="L3", name="true", finding_key="verify:0",
+        outcome=LayerOutcome.FAILED.value,
+    )  # fmt: skip
+    validate(project, {"verdict": "GO"})
+    assert ValidationPackage.objects.get(task=root).verdict == verdict
 
 
 def test_a_planned_check_that_could_not_run_is_a_no_go_unless_sir_looked() -> None:
