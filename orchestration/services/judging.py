@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, QuerySet
 
 from orchestration.contracts.loop import Verdict
 from orchestration.contracts.validation import Package
@@ -86,10 +86,7 @@ def is_judged_by_agent(root: Task) -> bool:
 def _ask_validator(work: Work, root: Task) -> None:
     """Queue the validator seat with what the rules found and what there is to judge."""
     _wait(work, root)
-    live = root.assignments.filter(
-        seat=Seat.VALIDATOR.value, status__in=[state.value for state in ASSIGNMENT_LIVE]
-    )
-    if live.exists():
+    if _live_validators().filter(task=root).exists():
         return
     work.flush()
     found = build_package(root, work.now)
@@ -223,26 +220,35 @@ def judge_waiting(work: Work, project_id: int) -> None:
         work.flush()
 
 
+def _live_validators() -> QuerySet[Assignment]:
+    return Assignment.objects.filter(
+        seat=Seat.VALIDATOR.value, status__in=[state.value for state in ASSIGNMENT_LIVE]
+    )
+
+
 def unjudged_roots() -> Sequence[int]:
     """List roots of active projects that wait for a verdict which nobody was asked for."""
     rows = Task.objects.filter(
+        ~Exists(_live_validators().filter(task=OuterRef("pk"))),
+        ~Exists(unfinished_locked().filter(task__root=OuterRef("pk"))),
         awaits_verdict=True,
         status=TaskStatus.REVIEW.value,
         project__status__in=[ProjectStatus.ACTIVE.value, ProjectStatus.COMPLETED.value],
-    ).exclude(
-        assignments__seat=Seat.VALIDATOR.value,
-        assignments__status__in=[state.value for state in ASSIGNMENT_LIVE],
     )
-    rows = rows.exclude(Exists(unfinished_locked().filter(task__root=OuterRef("pk"))))
     return list(rows.order_by("pk").values_list("pk", flat=True)[:BATCH])
 
 
 @retry_on_deadlock
 def judge_again(task_id: int) -> bool:
-    """Judge one root that `unjudged_roots` found, if it still waits. Say whether it was judged."""
+    """Judge one root that `unjudged_roots` found, or ask its judge again, if it still waits.
+
+    Say whether it was judged or asked about.
+    """
     with unit_of_work(SYSTEM) as work:
         root = lock_task(task_id)
         if not root.awaits_verdict or root.status != TaskStatus.REVIEW:
             return False
         settle_root(work, root)
-    return not root.awaits_verdict
+        work.flush()
+        is_asked = _live_validators().filter(task=root).exists()
+    return is_asked or not root.awaits_verdict

@@ -303,6 +303,11 @@ def test_a_lost_judgement_is_made_up_by_the_sweep() -> None:
     root = submit_plan(project, step("1"))
     drive(project)
     Assignment.objects.filter(task=root, seat="validator").delete()
+    # Neither an answer of another attempt nor another seat's work is a question to a validator.
+    for seat, status in (("validator", "done"), ("planner", "queued")):
+        Assignment.objects.create(
+            project=project, task=root, seat=seat, status=status, backend="external"
+        )
     assert sweep()["judged"] == 1
     assert Assignment.objects.filter(task=root, seat="validator", status="queued").count() == 1
     assert not Decision.objects.filter(project=project).exists()
