@@ -166,7 +166,10 @@ class ArchiveProjectView(SirView):
         "archive_project", "projects", body=ReasonBody, answer=ProjectDetail, parameters=IF_MATCH
     )
     def post(self, request: Request, pid: str) -> Response:
-        """Archive it, from any state: its work and its questions end, and it takes no more."""
+        """Archive it, from any state: what has not ended is cancelled, and it takes no more.
+
+        Its questions are withdrawn. In safe stop its tasks stay as they were found.
+        """
         found = access_project(self.caller.viewer, pid)
         return project_answer(self.as_sir(archive_project, project_id=found.pk))
 

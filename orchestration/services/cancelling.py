@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from orchestration.models import Task
-from orchestration.selectors.fixes import open_fixes
+from orchestration.selectors.fixes import open_fixes, unfinished_locked
 from orchestration.services.blockers import ask_behind
 from orchestration.services.blueprints import descendant_ids
 from orchestration.services.control import ask_if_stalled
@@ -66,6 +66,20 @@ def cancel_roots(work: Work, project_id: int, roots: Sequence[Task], *, why: str
         _cancel_rows(work, _tree_of(root), why=why, reason=BY_SIR)
         work.flush()
     _go_on(work, project_id)
+
+
+def cancel_open_tasks(work: Work, project_id: int, *, why: str) -> None:
+    """Cancel every task of a project that has not ended; nothing goes on after it.
+
+    What is asked or fixed about locked artifacts of done tasks ends as well.
+    Locks: expects the project locked; takes the tasks in id order.
+    """
+    ended = [state.value for state in TASK_TERMINAL]
+    rows = Task.objects.filter(project=project_id).exclude(status__in=ended).order_by("pk")
+    _cancel_rows(work, list(rows.values_list("pk", flat=True)), why=why, reason=BY_SIR)
+    work.flush()
+    open_defects = unfinished_locked().filter(task__project=project_id)
+    void_defects(work, open_defects.values_list("task_id", flat=True), why=why, with_locked=True)
 
 
 def _tree_of(task: Task) -> list[int]:

@@ -21,6 +21,7 @@ from orchestration.errors import Conflict, Fault, IllegalTransition, Invalid, Pr
 from orchestration.models import Assignment, Decision, Project, Task
 from orchestration.policy import DEFAULT_POLICY, Policy, merge_documents
 from orchestration.runner.workspace import allowed_workspace
+from orchestration.services.cancelling import cancel_open_tasks
 from orchestration.services.clocks import start_clocks, suspend_project
 from orchestration.services.control import ask_if_stalled
 from orchestration.services.holding import require_not_stopped
@@ -226,22 +227,30 @@ def archive_project(
 ) -> Project:
     """Put a project away for good: its work and its questions end, everything stays readable.
 
+    What has not ended is cancelled. In safe stop the tasks stay as they were found: a move would
+    explain a state that nobody wrote.
+
     Errors: IllegalTransition when it is archived already; Stale.
-    Locks: the project, then its tasks with live work or open questions, in id order.
+    Locks: the project, then its unfinished tasks and those with open questions, in id order.
     """
+    why = "the project is archived"
     with unit_of_work(actor) as work:
         project = lock_project(project_id)
         require_version(project, seen_version)
+        is_intact = project.status != ProjectStatus.SAFE_STOP
         move_project(work, project, ProjectStatus.ARCHIVED, why=reason or "archived by Sir")
+        if is_intact:
+            cancel_open_tasks(work, project.pk, why=f"{why}: {reason}" if reason else why)
+            work.flush()
         live = Q(assignments__status__in=[state.value for state in ASSIGNMENT_LIVE])
         asked = Q(decisions__status=DecisionStatus.OPEN.value)
         rows = Task.objects.filter(live | asked, project=project).distinct()
         ids = sorted(rows.values_list("pk", flat=True))
         list(locked(Task.objects.filter(pk__in=ids)).order_by("pk"))
-        cancel_live(work, ids, why="the project is archived")
+        cancel_live(work, ids, why=why)
         questions = Decision.objects.filter(project=project, status=DecisionStatus.OPEN.value)
         for row in locked(questions).order_by("pk"):
-            withdraw_decision(work, row, why="the project is archived")
+            withdraw_decision(work, row, why=why)
     return project
 
 

@@ -1,4 +1,4 @@
-"""Rules 6, 9, 10, 19 and 21 of DESIGN section 4, lineage, specifications and archived projects."""
+"""Rules 6, 9, 10, 19 and 21 of DESIGN section 4, lineage and specifications."""
 
 from __future__ import annotations
 
@@ -13,22 +13,18 @@ from orchestration.contracts.results import DeviationInput, ToolCallInput
 from orchestration.contracts.validation import Package
 from orchestration.errors import (
     Conflict,
-    DecisionClosed,
     Forbidden,
-    IllegalTransition,
-    LeaseLost,
     PlanInvalid,
 )
 from orchestration.models import Assignment, ControlCommand, Decision, Project, Task
-from orchestration.services.agent_results import Hold, heartbeat_assignment
+from orchestration.services.agent_results import Hold
 from orchestration.services.deviations import record_deviation
 from orchestration.services.intake import NewTask, create_task
-from orchestration.services.projects import archive_project
 from orchestration.services.sweeping import sweep
 from orchestration.services.tool_calls import record_tool_calls
 from orchestration.services.validation import Posted, post_package
 from orchestration.services.work import Actor
-from orchestration.states import ProjectStatus, TaskStatus
+from orchestration.states import TaskStatus
 from tests.factories import (
     actor_of,
     agent_step,
@@ -220,28 +216,3 @@ def test_a_plan_covers_every_acceptance_criterion_of_the_locked_specification(
     root = create_task(project_id=project.pk, new=new, actor=SIR)
     drive(project)
     assert fresh(root).blueprints.count() == 1
-
-
-def test_an_archived_project_ends_its_work_and_takes_no_more(project: Project) -> None:
-    root = submit_plan(project, agent_step("1"), agent_step("2"))
-    drive(project)
-    agent = new_agent(project=project)
-    held = claim(child(root, "1"), agent)
-    asker = new_agent(project=project)
-    claim(child(root, "2"), asker)
-    set_status(child(root, "2"), asker, "working")
-    set_status(child(root, "2"), asker, "waiting_human", detail="Which colour?")
-    question = open_decision_of(project)
-    token = Assignment.objects.get(pk=held.pk).lease_token
-    archive_project(project_id=project.pk, actor=SIR, reason="over")
-    assert Project.objects.get(pk=project.pk).status == ProjectStatus.ARCHIVED
-    question.refresh_from_db()
-    assert question.status == "withdrawn"
-    with pytest.raises(DecisionClosed):
-        decide(question, "answer", reason="red")
-    with pytest.raises(LeaseLost):
-        heartbeat_assignment(hold=Hold(held.pk, agent, token), actor=actor_of(agent))
-    with pytest.raises(Conflict):
-        submit_plan(project, step("1"))
-    with pytest.raises(IllegalTransition):
-        archive_project(project_id=project.pk, actor=SIR)

@@ -34,7 +34,8 @@ MACHINES: tuple[tuple[str, str, str, Mapping[Any, frozenset[Any]]], ...] = (
     (
         "Project",
         "active",
-        "A workspace with one master task list.",
+        "A workspace with one master task list. Archiving cancels what has not ended; in safe stop "
+        "the tasks stay as they were found.",
         PROJECT_MOVES,
     ),
     (
