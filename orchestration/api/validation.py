@@ -119,7 +119,8 @@ class ValidationView(ApiView):
         An independent agent with `review` speaks as the validator; Sir and agents with
         `orchestrate` send the loop's own state, marked `authoritative`. No agent judges what it
         planned, executed or fixed itself. A GO cannot overrule a failed planned check: then the
-        rules' verdict stands, and the GO is kept as `claimed`.
+        rules' verdict stands, and the GO is kept as `claimed`. While a defect of what the root's
+        steps locked is asked about or fixed, a GO waits for its end, and the command with it.
         """
         found = self.task(pid, task)
         is_loop_state = self._is_loop_state()

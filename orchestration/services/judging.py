@@ -28,7 +28,7 @@ from orchestration.services.leases import cancel_live
 from orchestration.services.lookups import lock_project, lock_task
 from orchestration.services.loop import complete_project_if_done, fail_judged
 from orchestration.services.moves import move_task
-from orchestration.services.packages import build_package, store_package
+from orchestration.services.packages import build_package, package_of, store_package
 from orchestration.services.readiness import make_ready, start_roots
 from orchestration.services.retrying import retry_on_deadlock
 from orchestration.services.unblocking import unblock
@@ -50,11 +50,11 @@ def settle_root(work: Work, root: Task) -> list[Assignment]:
         return [] if _is_stopped(work, root) else pass_root(work, root, None)
     stands_still = is_in_loop(root) and root.project.status not in RUNNING
     if stands_still or waits_for_fix(root):
-        _wait(work, root)
+        wait_for_verdict(work, root)
         return []
     held = _package_in_hand(root)
     if held is not None:
-        return conclude(work, root, held)
+        return conclude(work, root, _weigh_held(work, root, held))
     if is_judged_by_agent(root):
         _ask_validator(work, root)
         return []
@@ -63,19 +63,44 @@ def settle_root(work: Work, root: Task) -> list[Assignment]:
     return conclude(work, root, store_package(work, root, package))
 
 
-def _wait(work: Work, root: Task) -> None:
+def wait_for_verdict(work: Work, root: Task) -> None:
+    """Let a root in review wait for its judge; the end of what it waits for, or the sweep, asks."""
     root.awaits_verdict = True
     work.touch(root, "awaits_verdict")
 
 
 def _package_in_hand(root: Task) -> ValidationPackage | None:
-    """The package that came in for this attempt while the project stood still."""
+    """The package that came in for this attempt before it could count."""
     if not root.awaits_verdict:
         return None
-    rows = ValidationPackage.objects.filter(
+    return _held_packages(root).order_by("pk").last()
+
+
+def _held_packages(root: Task) -> QuerySet[ValidationPackage]:
+    return ValidationPackage.objects.filter(
         task=root, attempt=root.attempt, concluded_at__isnull=True
     )
-    return rows.order_by("pk").last()
+
+
+def _weigh_held(work: Work, root: Task, held: ValidationPackage) -> ValidationPackage:
+    """Hold a package that waited against the rules as they find the root now.
+
+    An overruled GO is stored anew: what came in stays as it was sent.
+    """
+    package, claimed = weigh(root, package_of(held), work)
+    if not claimed:
+        return held
+    held.concluded_at = work.now
+    work.touch(held, "concluded_at")
+    return store_package(
+        work, root, package,
+        backend=held.backend,
+        agent_id=held.agent_id,
+        posted_by=held.posted_by,
+        claimed=claimed,
+        is_authoritative=held.is_authoritative,
+        attachments=held.attachments,
+    )  # fmt: skip
 
 
 def is_judged_by_agent(root: Task) -> bool:
@@ -85,7 +110,7 @@ def is_judged_by_agent(root: Task) -> bool:
 
 def _ask_validator(work: Work, root: Task) -> None:
     """Queue the validator seat with what the rules found and what there is to judge."""
-    _wait(work, root)
+    wait_for_verdict(work, root)
     if _live_validators().filter(task=root).exists():
         return
     work.flush()
@@ -134,6 +159,11 @@ def conclude(work: Work, root: Task, row: ValidationPackage) -> list[Assignment]
     if row.concluded_at is None:
         row.concluded_at = work.now
         work.touch(row, "concluded_at")
+    elif root.awaits_verdict:
+        # One that waited for its turn counts no more.
+        for held in locked(_held_packages(root)).order_by("pk"):
+            held.concluded_at = work.now
+            work.touch(held, "concluded_at")
     if is_stopped:
         return []
     if row.verdict == Verdict.GO:
@@ -150,7 +180,7 @@ def _is_stopped(work: Work, root: Task) -> bool:
     faults = stop_if_broken(work, lock_project(root.project_id), root)
     forced = [one.subject for one in faults if one.kind is FaultKind.HISTORY]
     if faults and f"task:{root.pk}" not in forced:
-        _wait(work, root)
+        wait_for_verdict(work, root)
     return bool(faults)
 
 

@@ -14,9 +14,10 @@ from orchestration.contracts.validation import Package, parse_package
 from orchestration.errors import Conflict, Forbidden
 from orchestration.models import Agent, Assignment, ControlCommand, Task, ValidationPackage
 from orchestration.seats.registry import EXTERNAL
+from orchestration.selectors.fixes import waits_for_fix
 from orchestration.services.agent_claims import is_independent
 from orchestration.services.clocks import RUNNING
-from orchestration.services.judging import conclude, weigh
+from orchestration.services.judging import conclude, wait_for_verdict, weigh
 from orchestration.services.lookups import lock_task
 from orchestration.services.moves import move_assignment
 from orchestration.services.packages import store_package
@@ -61,7 +62,7 @@ class Judged:
 
 @retry_on_deadlock
 def post_package(*, task_id: int, posted: Posted, actor: Actor) -> Judged:
-    """Judge a root on a package that came in.
+    """Judge a root on a package that came in; a GO counts once what was locked is mended.
 
     Errors: Conflict for a task that is no root, a message, or one that is neither in review nor at
     work without open children; ProjectSuspended; Forbidden for an agent that made any of it.
@@ -74,7 +75,8 @@ def post_package(*, task_id: int, posted: Posted, actor: Actor) -> Judged:
             _require_independent(root, posted.agent)
         _require_judgeable(root, posted)
         _end_validators(work, root, posted.agent)
-        package, claimed = weigh(root, posted.package, work)
+        waits = _waits(root, posted.package)
+        package, claimed = _weighed(work, root, posted.package, waits=waits)
         row = store_package(
             work, root, package,
             backend=EXTERNAL if posted.agent is not None else POSTED,
@@ -83,11 +85,28 @@ def post_package(*, task_id: int, posted: Posted, actor: Actor) -> Judged:
             claimed=claimed,
             is_authoritative=posted.is_authoritative,
             attachments=posted.attachments,
+            is_concluded=not waits,
         )  # fmt: skip
-        conclude(work, root, row)
+        if waits:
+            wait_for_verdict(work, root)
+        else:
+            conclude(work, root, row)
         work.flush()
         command = ControlCommand.objects.filter(project=root.project_id, package=row).first()
     return Judged(row, command)
+
+
+def _waits(root: Task, package: Package) -> bool:
+    """Whether a GO has to wait: something that the root locked is asked about or being fixed.
+
+    Held against the rules at once it would be a NO-GO for a defect that is about to end.
+    """
+    return package.verdict is Verdict.GO and waits_for_fix(root)
+
+
+def _weighed(work: Work, root: Task, package: Package, *, waits: bool) -> tuple[Package, str]:
+    """Hold a package against the rules, unless it waits: then it is weighed when it counts."""
+    return (package, "") if waits else weigh(root, package, work)
 
 
 def _require_root(root: Task) -> None:
@@ -138,6 +157,8 @@ def _require_grounds(root: Task, posted: Posted) -> None:
         )  # fmt: skip
     if root.status == TaskStatus.REVIEW:
         raise Conflict("Its review is not through.", code="review_unfinished")
+    if waits_for_fix(root):
+        raise Conflict("Something that its steps locked is not mended yet.", code="open_defects")
     if not (root.is_planned and posted.is_loop_state):
         raise Conflict(
             "Nothing was handed in that could be judged; only the loop's own state says GO here.",
@@ -162,7 +183,7 @@ def _end_validators(work: Work, root: Task, agent: Agent | None) -> None:
 def record_validator_result(
     work: Work, assignment: Assignment, document: Mapping[str, Any]
 ) -> list[Assignment]:
-    """Take a validator's package; while the project stands still it waits, and counts after.
+    """Take a validator's package; it waits while the project stands still, and counts after.
 
     Errors: Invalid listing every fault.
     Locks: expects task and assignment locked.
@@ -172,14 +193,15 @@ def record_validator_result(
     move_assignment(work, assignment, AssignmentStatus.DONE)
     if root.status != TaskStatus.REVIEW or not root.awaits_verdict:
         return []
-    weighed, claimed = weigh(root, package, work)
-    runs = root.project.status in RUNNING
+    waits = _waits(root, package)
+    weighed, claimed = _weighed(work, root, package, waits=waits)
+    counts = root.project.status in RUNNING and not waits
     row = store_package(
         work, root, weighed,
         backend=assignment.backend,
         agent_id=assignment.agent_id,
         posted_by=f"agent:{agent.name}" if agent is not None else "",
         claimed=claimed,
-        is_concluded=runs,
+        is_concluded=counts,
     )  # fmt: skip
-    return conclude(work, root, row) if runs else []
+    return conclude(work, root, row) if counts else []

@@ -12,14 +12,20 @@ from orchestration.models import (
     Defect,
     Project,
     Task,
+    ValidationPackage,
+    Verification,
 )
+from orchestration.services.agent_claims import Wish, claim_for_agent
+from orchestration.services.agent_results import Hold, submit_result
 from orchestration.services.integrity import check_project
 from orchestration.services.sweeping import sweep
 from orchestration.services.tasks import cancel_task
 from orchestration.services.work import SYSTEM, Actor
-from tests.api.callers import Caller, agent_client
+from orchestration.states import LayerOutcome, Seat
+from tests.api.callers import Caller, agent_client, human_client
 from tests.archive.test_locked_defects import fix, locked, report
 from tests.factories import (
+    actor_of,
     agent_step,
     child,
     claim,
@@ -37,6 +43,7 @@ from tests.factories import (
 
 pytestmark = pytest.mark.django_db
 SIR = Actor("human:sir")
+GO = {"verdict": "GO", "basis": "read it all"}
 
 
 @pytest.fixture
@@ -100,6 +107,62 @@ def test_a_root_waits_for_sir_about_what_it_locked_and_for_the_fix(
     assert (fresh(root).status, fresh(root).attempt) == ("done", 1)
     assert commands(project) == ["TERMINATE_SUCCESS"]
     assert check_project(project_id=project.pk, actor=SYSTEM, source="test").faults == ()
+
+
+def test_a_posted_go_waits_for_the_end_of_what_is_asked(
+    project: Project, reviewer: Caller, root: Task
+) -> None:
+    report(reviewer, locked(root), "medium")
+    finish_steps(root)
+    sir = human_client()
+    answer = sir.send(f"/api/projects/demo/tasks/{root.pk}/validation", GO)
+    assert (answer.status_code, answer.json()["next_action"]) == (201, None)
+    assert answer.json()["validation"]["concluded_at"] is None
+    assert (fresh(root).status, fresh(root).awaits_verdict) == ("review", True)
+    decide(open_decision_of(project, "medium_defect"), "accept_as_is", reason="good enough")
+    held = ValidationPackage.objects.get(task=root)
+    assert (held.verdict, held.posted_by, held.concluded_at is None) == ("GO", "human:sir", False)
+    assert (fresh(root).status, fresh(root).attempt) == ("done", 1)
+    assert commands(project) == ["TERMINATE_SUCCESS"]
+
+
+def test_a_validators_go_waits_too_and_is_weighed_when_it_counts() -> None:
+    project = new_project("demo", policy={"seats": {"validator": ["external"]}})
+    reviewer = agent_client(project, name="reviewer", scopes=("observe", "review"))
+    root = submit_plan(project, step("1", run=["sh -c 'echo hello > made.txt'"],
+                                     expected_artifacts=["made.txt"]))  # fmt: skip
+    drive(project)
+    report(reviewer, locked(root), "medium")
+    judge = new_agent(project=project)
+    held = claim_for_agent(agent=judge, wish=Wish([Seat.VALIDATOR]), actor=actor_of(judge))
+    assert held is not None
+    hold = Hold(held.pk, judge, held.lease_token)
+    submit_result(hold=hold, document=GO, actor=actor_of(judge))
+    assert (fresh(root).status, commands(project)) == ("review", [])
+    done = child(root, "1")
+    Verification.objects.create(
+        task=done, attempt=1, layer="L3", name="true", outcome=LayerOutcome.FAILED.value
+    )
+    decide(open_decision_of(project, "medium_defect"), "accept_as_is", reason="good enough")
+    rows = ValidationPackage.objects.filter(task=root).order_by("pk")
+    assert [(one.verdict, one.claimed) for one in rows] == [("GO", ""), ("NO-GO", "GO")]
+    assert {one.agent_id for one in rows} == {judge.pk}
+    assert not rows.filter(concluded_at__isnull=True).exists()
+    assert (fresh(root).status, commands(project)) == ("failed", ["RESTART_FROM_STEP_2"])
+
+
+def test_a_go_that_waits_counts_no_more_once_another_verdict_came(
+    project: Project, reviewer: Caller, root: Task
+) -> None:
+    report(reviewer, locked(root), "medium")
+    finish_steps(root)
+    sir = human_client()
+    path = f"/api/projects/demo/tasks/{root.pk}/validation"
+    assert sir.send(path, GO).status_code == 201
+    no_go = {**GO, "verdict": "NO-GO", "root_cause": "it is slow", "failed_cases": ["TC-1"]}
+    assert sir.send(path, no_go).json()["next_action"] == "RESTART_FROM_STEP_2"
+    assert fresh(root).status == "failed"
+    assert not ValidationPackage.objects.filter(concluded_at__isnull=True).exists()
 
 
 @pytest.mark.parametrize("verdict", ["accept_as_is", "reject"])

@@ -90,7 +90,10 @@ class CommandShape(Shape):
 
 
 class JudgedShape(Shape):
-    """The command that a package led to, bare; all its fields are null for a direct task."""
+    """The command that a package led to, bare.
+
+    All its fields are null for a direct task, and while a GO waits (`validation.concluded_at`).
+    """
 
     next_action: str | None
     context_for_step_2: StepTwoContext | None
