@@ -202,7 +202,9 @@ def _description(decision: Decision) -> str:
             detail = f"{detail}\n\n{gettext('Its result is handed in and waits for your word.')}"
     elif decision.defect is not None and description is not None:
         description = check_words(str(description))
-    parts = [description, detail, content.get("amended")]
+    before = content.get("refused_before")
+    said = gettext("You refused this before: %(reason)s") % {"reason": before} if before else ""
+    parts = [description, detail, content.get("amended"), said]
     text = "\n\n".join(str(one) for one in parts if one)
     return "" if text == decision.title else text
 
@@ -223,7 +225,7 @@ def _findings(decision: Decision) -> list[str]:
         return []
     if decision.content.get("reason") == LOOP:
         return [_blocker(one) for one in decision.content.get("blockers", ())]
-    return [str(one) for one in decision.content.get("findings", ())]
+    return [engine_words(str(one)) for one in decision.content.get("findings", ())]
 
 
 def _blocker(one: Mapping[str, Any]) -> str:

@@ -38,6 +38,7 @@ REASONS: Mapping[str, str | StrPromise] = {
     "rejected": _("rejected"),
     "audit": _("its audit"),
     "red_line": _("a red line"),
+    "red line refused": _("a red line that Sir refused"),
     "red line: needs Sir": _("a red line: needs Sir"),
     "step skipped": _("the step was skipped"),
     "its parent was skipped": _("its parent was skipped"),
@@ -146,6 +147,15 @@ PATTERNS: tuple[tuple[re.Pattern[str], str | StrPromise], ...] = tuple(
     (re.compile(pattern, re.DOTALL), text)
     for pattern, text in (
         (r"rejected by Sir: (?P<why>.+)", _("rejected by Sir: %(why)s")),
+        (r"red line refused: (?P<why>.+)", _("red line refused: %(why)s")),
+        (
+            r"this plan crosses a red line that Sir refused: (?P<why>.+)",
+            _("this plan crosses a red line that Sir refused: %(why)s"),
+        ),
+        (
+            r"step (?P<step>\S+) crosses a red line that Sir refused: (?P<why>.+)",
+            _("step %(step)s crosses a red line that Sir refused: %(why)s"),
+        ),
         (r"waived: (?P<why>.+)", _("waived: %(why)s")),
         (r"planned check failed: (?P<why>.+)", _("a planned check failed: %(why)s")),
         (r"open (?P<severity>\w+) defect: (?P<why>.+)", _("a defect is open: %(why)s")),

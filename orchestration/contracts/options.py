@@ -92,7 +92,10 @@ def options_for(kind: DecisionKind, params: Mapping[str, Any]) -> list[Option]:
         Option(
             verdict=verdict,
             label=Words(code=_label(kind, verdict, shared), params=shared),
-            consequences=[Words(code=_code(code, shared), params=shared) for code in codes],
+            consequences=[
+                Words(code=_code(code, shared), params=shared)
+                for code in _codes(verdict, codes, shared)
+            ],
             requires_reason=verdict not in NO_REASON,
             destructive=verdict in DESTRUCTIVE
             or (kind, verdict) in {(DecisionKind.PLAN_REJECTED, "accept")}
@@ -140,6 +143,22 @@ _OTHER_CODES: Mapping[str, Mapping[str, str]] = {
     },
 }
 """What an item does that is about something else than its task, by the parameter `about`."""
+
+
+RED_LINE_NO: Mapping[str, Sequence[str]] = {
+    "red_line_root": ("task_cancelled", "not_asked_again"),
+    "red_line_end": ("root_ends", "not_asked_again"),
+    "red_line_step": ("step_fails", "root_replans", "not_asked_again"),
+    "red_line_child": ("child_fails", "not_asked_again"),
+    "red_line_plan": ("agent_plans_otherwise", "uses_attempt", "not_asked_again"),
+    "red_line_command": ("agent_goes_on_without", "not_asked_again"),
+}
+"""What a "no" to a red line does, by the parameter `about`: it depends on where it was found."""
+
+
+def _codes(verdict: str, codes: Sequence[str], params: Mapping[str, Any]) -> Sequence[str]:
+    about = str(params.get("about"))
+    return RED_LINE_NO.get(about, codes) if verdict == "reject" else codes
 
 
 def _code(code: str, params: Mapping[str, Any]) -> str:

@@ -11,12 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from orchestration.contracts.plan import Plan, VerificationCommand
+from orchestration.contracts.plan import Plan, PlanStep, VerificationCommand
 from orchestration.errors import Fault, PlanInvalid
 from orchestration.states import RiskLevel
 
 CRITERION = re.compile(r"\bAC-\d{1,4}\b")
 RISK_ORDER = (RiskLevel.LOW, RiskLevel.MEDIUM, RiskLevel.HIGH, RiskLevel.CRITICAL)
+
+MAX_TITLE = 300
 
 CommandKind = Literal["run", "verify", "fix"]
 
@@ -38,6 +40,12 @@ class PlanComparison:
     changed: tuple[str, ...]
     added: tuple[str, ...]
     dropped: tuple[str, ...]
+
+
+def step_words(step: PlanStep) -> tuple[str, str]:
+    """The title and the text that a step has as a task; the text only where it says more."""
+    has_more = bool(step.title) or len(step.action) > MAX_TITLE
+    return step.title or step.action[:MAX_TITLE], step.action if has_more else ""
 
 
 def compare_plans(old: Mapping[str, str], new: Mapping[str, str]) -> PlanComparison:

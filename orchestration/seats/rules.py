@@ -26,6 +26,8 @@ from orchestration.seats.independent import check_spoken, spoken_claims_of
 from orchestration.states import Seat
 
 PLAYBOOK, WORKFLOW = "playbook", "workflow"
+FIXED_PLANS = ("rules", PLAYBOOK, WORKFLOW)
+"""Who made a plan that is the same when it is made again."""
 
 
 class RulesSeat:
@@ -59,7 +61,7 @@ def _plan_of(task: Task) -> Document | None:
     A playbook is planned again as it is: its unchanged, finished steps are kept.
     """
     last = task.plans.filter(is_light=False).exclude(body={}).last()
-    if last is not None and last.backend in ("rules", PLAYBOOK, WORKFLOW):
+    if last is not None and last.backend in FIXED_PLANS:
         body: Document = last.body
         return body
     if last is not None:

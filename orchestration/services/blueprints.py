@@ -25,7 +25,7 @@ from orchestration.models.statements import add_to_sequence
 from orchestration.rules.commands import command_digest
 from orchestration.rules.dag import assign_phases, definition_hashes
 from orchestration.rules.flow_stages import is_box_plan
-from orchestration.rules.plan import highest_risk
+from orchestration.rules.plan import highest_risk, step_words
 from orchestration.selectors.fixes import open_fixes
 from orchestration.services.blockers import ask_behind
 from orchestration.services.inbox import open_decision, withdraw_open
@@ -47,7 +47,6 @@ from orchestration.states import (
     TaskStatus,
 )
 
-MIN_TITLE = 300
 RUNNING = TASK_HOLDS_SLOT | {TaskStatus.REVIEW}
 
 
@@ -111,13 +110,13 @@ def build_step(
     direct = not is_flow and (bool(step.run) or is_trusted or not step.delegate)
     risk = step.risk_level.value if step.risk_level else (RiskLevel.LOW.value if direct else "")
     is_risky = risk in (RiskLevel.HIGH.value, RiskLevel.CRITICAL.value)
-    complexity = Complexity.HIGH if is_risky else Complexity.LOW
+    title, description = step_words(step)
     return new_row(
         Task,
         project=parent.project,
         number=number,
-        title=step.title or step.action[:MIN_TITLE],
-        description=step.action if step.title or len(step.action) > MIN_TITLE else "",
+        title=title,
+        description=description,
         parent=parent,
         root=root,
         blueprint=blueprint,
@@ -127,7 +126,7 @@ def build_step(
         depth=parent.depth + 1,
         route=Route.WORKFLOW.value if is_flow else Route.DIRECT.value if direct else "",
         is_planned=is_flow,
-        complexity=complexity.value if direct else "",
+        complexity=(Complexity.HIGH if is_risky else Complexity.LOW).value if direct else "",
         risk_level=risk,
         is_assessed=direct or is_flow,
         role=step.role or "",

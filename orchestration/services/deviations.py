@@ -39,6 +39,7 @@ from orchestration.services.blueprints import (
 )
 from orchestration.services.lookups import lineage_root, lock_task
 from orchestration.services.readiness import make_ready
+from orchestration.services.red_line_refusals import require_not_refused, step_texts
 from orchestration.services.retrying import retry_on_deadlock
 from orchestration.services.skipping import skip_step
 from orchestration.services.work import Actor, Work, unit_of_work
@@ -80,8 +81,9 @@ def record_deviation(
     """Leave a planned task's blueprint in one point.
 
     Errors: Conflict when nothing is locked, the task is not working, or the step has ended or (for
-    an agent) started; Forbidden for an agent that would skip a step with `run` or `verify`, or add
-    commands to a trusted plan; Invalid for an unknown step, a broken graph or what the audit finds.
+    an agent) started or asks for what Sir refused; Forbidden for an agent that would skip a step
+    with `run` or `verify`, or add commands to a trusted plan; Invalid for an unknown step, a broken
+    graph or what the audit finds.
     Locks: the planned task, then the step that goes.
     """
     with unit_of_work(actor) as work:
@@ -170,6 +172,8 @@ def _require_agent_may(departure: _Departure) -> None:
         raise Forbidden("This step waits for Sir.", code="needs_sir")
     if old is not None and old.status not in NOT_STARTED:
         raise Conflict(f"The step is {old.status}; only Sir skips it now.", code="step_started")
+    if wanted is not None:
+        require_not_refused(departure.task, step_texts(wanted))
     if wanted is None or not departure.blueprint.plan.is_trusted:
         return
     policy = departure.task.project.policy

@@ -163,9 +163,8 @@ def _before_call(work: Work, row: Assignment, event: ClaudeEvent, caller: Caller
         if is_own_call(command, caller.host):
             return {}
         return deny(f"{task} waits for Sir ({task.status_detail}); do nothing until he answers.")
-    if command and ask_about_command(work, row, command):
-        return deny("This command crosses a red line. Sir is asked; it runs only if he approves.")
-    return {}
+    why = ask_about_command(work, row, command) if command else ""
+    return deny(why) if why else {}
 
 
 def _after_call(done: CallsRecorded, name: str) -> dict[str, Any]:

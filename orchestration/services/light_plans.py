@@ -8,15 +8,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from orchestration.models import Assignment, Plan, Task
+from orchestration.services.loop import fail_leaf, settle_ending
+from orchestration.services.moves import move_assignment
+from orchestration.services.red_line_refusals import refusal_of_texts
 from orchestration.services.red_lines import plan_meets_red_line
 from orchestration.services.work import Work
-from orchestration.states import PlanStatus
+from orchestration.states import AssignmentStatus, PlanStatus
 
 
 def store_light_plan(work: Work, task: Task, held: Assignment, steps: Sequence[str]) -> None:
     """Keep an executor's light plan as an unaudited plan; its length is the estimate.
 
-    A plan that crosses a red line goes to Sir before the work goes on.
+    A plan that crosses a red line goes to Sir before the work goes on. One that asks again for what
+    he refused does not: it fails as one try.
     """
     plan = Plan.objects.create(
         task=task,
@@ -37,4 +41,11 @@ def store_light_plan(work: Work, task: Task, held: Assignment, steps: Sequence[s
     )
     task.estimated_steps = len(steps)
     work.touch(task, "estimated_steps")
-    plan_meets_red_line(work, task, held, steps)
+    refusal = refusal_of_texts(task, steps)
+    if refusal is None:
+        plan_meets_red_line(work, task, held, steps)
+        return
+    why = f"this plan crosses a red line that Sir refused: {refusal}"
+    move_assignment(work, held, AssignmentStatus.FAILED, why=why)
+    fail_leaf(work, task, why=why, failure_class="rejected_by_sir")
+    settle_ending(work, task)

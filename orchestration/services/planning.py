@@ -23,6 +23,7 @@ from orchestration.services.inbox import open_decision
 from orchestration.services.lookups import lock_lineage_root
 from orchestration.services.moves import hint_task, move_assignment, move_plan
 from orchestration.services.plan_requests import planner_input
+from orchestration.services.red_line_refusals import refused_steps
 from orchestration.services.work import Work, locked
 from orchestration.states import (
     AssignmentStatus,
@@ -46,7 +47,7 @@ def record_plan(
     """Take what the planner seat handed in: audit it, or send it back with every fault.
 
     A malformed plan uses up a revision. A plan that Sir or an audit rejected before, unchanged, is
-    refused and uses one up too.
+    refused and uses one up too; so does one with a step that asks again for what Sir refused.
     Locks: expects the task's row locked.
     """
     try:
@@ -70,6 +71,10 @@ def record_plan(
     _keep_trust(work, task, plan)
     if _was_refused(task, plan):
         _send_back(work, task, plan, ["this plan was rejected before, unchanged"], why="rejected")
+        return plan
+    refused = refused_steps(task, PlanDocument.from_stored(plan.body).steps)
+    if refused:
+        _send_back(work, task, plan, refused, why="red line refused")
         return plan
     move_plan(work, plan, PlanStatus.AUDITING)
     work.flush()

@@ -14,6 +14,11 @@ from orchestration.rules.redlines import red_line_digest, red_lines_in
 from orchestration.services.clocks import stop_clock
 from orchestration.services.inbox import open_decision
 from orchestration.services.moves import move_task
+from orchestration.services.red_line_refusals import (
+    comes_back_unchanged,
+    refusal_of_texts,
+    refusals_of,
+)
 from orchestration.services.work import Work
 from orchestration.states import (
     TASK_MOVES,
@@ -22,6 +27,9 @@ from orchestration.states import (
     RiskLevel,
     TaskStatus,
 )
+
+ASKED = "This command crosses a red line. Sir is asked; it runs only if he approves."
+GO_ON = "Go on without it, or report why you cannot."
 
 
 def task_texts(task: Task) -> list[str]:
@@ -64,7 +72,7 @@ def meets_red_line(work: Work, task: Task) -> bool:
     commands = [{"argv": list(one["argv"])} for one in _commands(task)]
     _ask(
         work, task, matches, digest, "This task crosses a red line. May it start?",
-        commands=commands, **fix,
+        about=_what_a_no_does(task), commands=commands, **fix,
     )  # fmt: skip
     return True
 
@@ -86,15 +94,34 @@ def plan_meets_red_line(work: Work, task: Task, held: Assignment, steps: Sequenc
     stop_clock(work, held)
     question = "The plan for this task crosses a red line. May it go on?"
     listed = "\n".join(f"{number}. {step}" for number, step in enumerate(steps, 1))
-    _ask(work, task, matches, digest, question, detail=listed)
+    _ask(work, task, matches, digest, question, about="red_line_plan", detail=listed)
     return True
 
 
+def _what_a_no_does(task: Task) -> str:
+    """Say for the card what becomes of a task that may not start (`about` of its options)."""
+    if task.is_spawned:
+        return "red_line_child"
+    if not comes_back_unchanged(task):
+        return "red_line_step"
+    return "red_line_root" if task.parent_id is None else "red_line_end"
+
+
 def _ask(
-    work: Work, task: Task, matches: Sequence[Signal], digest: str, question: str, **more: Any
+    work: Work,
+    task: Task,
+    matches: Sequence[Signal],
+    digest: str,
+    question: str,
+    *,
+    about: str,
+    **more: Any,
 ) -> None:
-    """Move a task to Sir and show him what was matched."""
+    """Move a task to Sir and show him what was matched, and what he said to it before."""
     _make_critical(work, task)
+    before = refusals_of(task).get(digest)
+    if before is not None:
+        more["refused_before"] = before
     work.touch(task, "asked_from")
     move_task(work, task, TaskStatus.WAITING_HUMAN, detail="red line: needs Sir", why="red_line")
     open_decision(
@@ -113,6 +140,7 @@ def _ask(
             ],
             **more,
         },
+        params={"about": about},
     )
 
 
@@ -123,21 +151,25 @@ def _make_critical(work: Work, task: Task) -> None:
     work.touch(task, "risk_level", "complexity")
 
 
-def ask_about_command(work: Work, row: Assignment, command: str) -> bool:
+def ask_about_command(work: Work, row: Assignment, command: str) -> str:
     """Send a task to Sir whose agent is about to run a command across a red line.
 
-    Return whether it may not run now. What he approved, word for word, runs.
+    Return why it may not run now, nothing where it may. What he approved, word for word, runs; what
+    he refused stays refused without another question.
     Locks: expects the task and the assignment locked.
     """
     task = row.task
     matches = red_lines_in([command], task.project.policy)
     if not matches:
-        return False
+        return ""
     digest = red_line_digest([command], task.project.policy)
     if digest in task.approved_digests:
-        return False
+        return ""
+    refusal = refusal_of_texts(task, [command])
+    if refusal is not None:
+        return f"This command crosses a red line, and Sir refused it: {refusal} {GO_ON}"
     if TaskStatus.WAITING_HUMAN not in TASK_MOVES[TaskStatus(task.status)]:
-        return True
+        return ASKED
     task.asked_from = task.status
     if not row.is_clock_stopped:
         stop_clock(work, row)
@@ -145,6 +177,6 @@ def ask_about_command(work: Work, row: Assignment, command: str) -> bool:
     with work.as_system():
         _ask(
             work, task, matches, digest, question,
-            commands=[{"argv": [command]}], asked_by=row.worker,
+            about="red_line_command", commands=[{"argv": [command]}], asked_by=row.worker,
         )  # fmt: skip
-    return True
+    return ASKED

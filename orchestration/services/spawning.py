@@ -21,6 +21,7 @@ from orchestration.services.blueprints import take_numbers
 from orchestration.services.intake import require_text, title_of
 from orchestration.services.lookups import lock_project
 from orchestration.services.readiness import make_ready
+from orchestration.services.red_line_refusals import require_not_refused
 from orchestration.services.retrying import retry_on_deadlock
 from orchestration.services.tasks import held_lease, lock_with_parent
 from orchestration.services.work import Actor, Work, unit_of_work
@@ -47,7 +48,8 @@ def spawn_task(
     """Create a child of the task that an agent works on, and offer it.
 
     Errors: LeaseLost; IllegalTransition unless the task is working; Forbidden beyond depth, width
-    or matrix; Invalid for an unknown role and for a child that is not smaller, with every fault.
+    or matrix; Invalid for an unknown role and for a child that is not smaller, with every fault;
+    Conflict for a red line that Sir refused in this lineage.
     Locks: project (for the number), parent, task.
     """
     with unit_of_work(actor) as work:
@@ -77,6 +79,7 @@ def spawn_within(
         )
     _require_place(task, child)
     _require_smaller(task, child, text)
+    require_not_refused(task, [_title(child, text), text])
     return _spawn(work, project, task, child, text)
 
 
@@ -142,6 +145,10 @@ def _folded(text: str) -> str:
     return NOT_WORDS.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip()
 
 
+def _title(child: NewChild, text: str) -> str:
+    return (child.title or title_of(text))[:300]
+
+
 def _spawn(work: Work, project: Project, task: Task, child: NewChild, text: str) -> Task:
     number = take_numbers(project, 1)[0]
     made = Task.objects.create(
@@ -150,7 +157,7 @@ def _spawn(work: Work, project: Project, task: Task, child: NewChild, text: str)
         parent=task,
         root=task.root or task,
         step_key=f"s{task.children.filter(blueprint__isnull=True).count() + 1}",
-        title=(child.title or title_of(text))[:300],
+        title=_title(child, text),
         description=text,
         depth=task.depth + 1,
         phase=task.open_phase,

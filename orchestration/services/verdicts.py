@@ -26,7 +26,7 @@ from orchestration.services.handshake_gate import may_start
 from orchestration.services.inbox import open_decision
 from orchestration.services.integrity import has_open_stop, require_intact
 from orchestration.services.judging import after_done
-from orchestration.services.leases import WORKER_LEASE_SECONDS, cancel_live, requeue
+from orchestration.services.leases import WORKER_LEASE_SECONDS, requeue
 from orchestration.services.locked_defects import decide_locked
 from orchestration.services.lookups import lock_project
 from orchestration.services.loop import fail_leaf, replan_root
@@ -41,6 +41,7 @@ from orchestration.services.planning import (
 )
 from orchestration.services.projects import activate
 from orchestration.services.readiness import make_ready, ready_again, start_roots
+from orchestration.services.red_line_verdicts import RED_LINE, is_about_command, refuse_request
 from orchestration.services.review import continue_review, reject_step
 from orchestration.services.seat_verdicts import budget_exceeded, final_review
 from orchestration.services.work import Work, locked
@@ -104,12 +105,8 @@ def waiting_human(work: Work, decision: Decision, verdict: str) -> None:
     if verdict == "abort":
         cancel_tree(work, task, why=decision.reason, reason="cancelled_by_sir")
         return
-    if verdict == "reject":
-        cancel_live(work, [task.pk], why="rejected by Sir")
-        fail_leaf(
-            work, task, why=f"rejected by Sir: {decision.reason}",
-            failure_class="rejected_by_sir", no_more_tries=True,
-        )  # fmt: skip
+    if verdict == "reject" and not is_about_command(decision):
+        refuse_request(work, task, decision)
         return
     if decision.reason:
         _tell(work, task, decision)
@@ -139,7 +136,8 @@ def resume_task(work: Work, task: Task, decision: Decision) -> None:
         Assignment.objects.filter(task=task, status=AssignmentStatus.LEASED.value)
     ).first()
     digest = decision.content.get("digest")
-    if decision.content.get("reason") == "red_line" and digest:
+    is_yes = decision.verdict != "reject"
+    if is_yes and decision.content.get("reason") == RED_LINE and digest:
         task.approved_digests = [*task.approved_digests, digest]
         work.touch(task, "approved_digests")
     asked_from = TaskStatus(task.asked_from)

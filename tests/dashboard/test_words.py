@@ -33,7 +33,7 @@ from dashboard.vocabulary import (
     SEVERITY_LABELS,
     TASK_LABELS,
 )
-from orchestration.contracts.options import options_for, verdicts_of
+from orchestration.contracts.options import RED_LINE_NO, options_for, verdicts_of
 from orchestration.states import (
     AssignmentStatus,
     DecisionKind,
@@ -119,7 +119,13 @@ def width(text: str) -> float:
         product(
             DecisionKind,
             ("en", "zh-hans"),
-            (FULL, {}, {"about": "intent"}, {"about": "negotiation"}),
+            (
+                FULL,
+                {},
+                {"about": "intent"},
+                {"about": "negotiation"},
+                *({**FULL, "about": about} for about in RED_LINE_NO),
+            ),
         )
     ),
 )
