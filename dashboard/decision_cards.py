@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
@@ -38,12 +38,10 @@ from dashboard.shapes import ClosedCard, Dock, DockField, Round
 from dashboard.verdicts import KINDS
 from dashboard.vocabulary import Label
 from orchestration.contracts.options import LOOP
-from orchestration.models import Decision
+from orchestration.models import Decision, Task
+from orchestration.selectors.blocked import count_needing
 from orchestration.selectors.inbox import successor_of
 from orchestration.states import DecisionKind, DecisionStatus
-
-if TYPE_CHECKING:
-    pass
 
 K = DecisionKind
 
@@ -289,7 +287,16 @@ def _live_params(decision: Decision, blocks: int) -> dict[str, Any]:
         live |= {"root": task_key(task, decision.project), "next_attempt": root.attempt + 1}
         if root.attempt < thresholds.max_retries:
             live["max_attempts"] = thresholds.max_retries
+        live |= _ends_with(decision, task, blocks)
     return live
+
+
+def _ends_with(decision: Decision, task: Task, blocks: int) -> dict[str, Any]:
+    """What cancelling a task touches; what waits only because its project stands is not part."""
+    if task.parent_id is not None:
+        return {"is_child" if task.is_spawned else "is_step": True}
+    needed_by = count_needing(task.pk) if decision.kind == K.MAX_RETRIES else blocks
+    return {"needed_by": needed_by} if needed_by else {"needed_by_none": True}
 
 
 def dock_of(

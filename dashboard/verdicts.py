@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import pgettext_lazy
+from django.utils.translation import ngettext_lazy, pgettext_lazy
 
 from dashboard.vocabulary import Label, Role
 from orchestration.states import DecisionKind
@@ -159,8 +159,26 @@ SENTENCES: Mapping[str, Texts] = MappingProxyType(
         ],
         "task_cancelled": [
             (
-                ("root", "frees"),
-                _("Cancels %(root)s and its steps. %(frees)s tasks that need it stay blocked."),
+                ("is_step", "step", "root"),
+                _(
+                    "Cancels step %(step)s and what needs it. %(root)s plans again; this counts as "
+                    "no attempt."
+                ),
+            ),
+            (("is_child",), _("Cancels the task and its steps; who spawned it is told.")),
+            (
+                ("root", "needed_by"),
+                ngettext_lazy(
+                    "Cancels %(root)s and its steps. %(needed_by)s task that needs it stays "
+                    "blocked.",
+                    "Cancels %(root)s and its steps. %(needed_by)s tasks that need it stay "
+                    "blocked.",
+                    "needed_by",
+                ),
+            ),
+            (
+                ("root", "needed_by_none"),
+                _("Cancels %(root)s and its steps. No other task needs it."),
             ),
             ((), _("The task and its steps are cancelled. What depends on it stays blocked.")),
         ],

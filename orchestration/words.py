@@ -132,7 +132,10 @@ CONSEQUENCES: Mapping[str, Texts] = MappingProxyType(
         "task_goes_on": [((), _("Both are told; the task goes on"))],
         "your_words_stand": [((), _("Your text is the result"))],
         "no_agreement": [((), _("Ends without agreement"))],
-        "task_cancelled": [((), _("The task is cancelled"))],
+        "task_cancelled": [
+            (("is_step", "step"), _("Step %(step)s is cancelled")),
+            ((), _("The task is cancelled")),
+        ],
         "not_asked_again": [((), _("You are not asked this again"))],
         "root_ends": [
             (("root",), _("%(root)s ends: its plan is fixed")),

@@ -103,6 +103,19 @@ def load_waiting_work(root_ids: Sequence[int], project_ids: Sequence[int]) -> Wa
     return work
 
 
+def count_needing(task_id: int) -> int:
+    """Count the pending tasks that need a task, by whatever way. Shape: a query a level."""
+    seen: set[int] = set()
+    level = {task_id}
+    while level:
+        rows = TaskDependency.objects.filter(
+            requires__in=level, task__status=TaskStatus.PENDING.value, task__is_superseded=False
+        )
+        level = set(rows.values_list("task_id", flat=True)) - seen
+        seen |= level
+    return len(seen)
+
+
 def locked_readers(task_id: int) -> list[Task]:
     """List the finished steps that read what a task locked: a change means to verify them again."""
     rows = Artifact.objects.filter(task_id=task_id, reads__task__status=TaskStatus.DONE.value)
