@@ -16,15 +16,16 @@ from django.utils.translation import gettext_lazy as _
 from dashboard.charts import Band, GraphNode, MasterRow, Stage
 from dashboard.clock import short_age
 from dashboard.drawings import NODE_BOX, Link, lay_out
+from dashboard.not_ready import root_reason_words
 from dashboard.phrases import listed
 from dashboard.places import address, task_url, with_query
-from dashboard.presenters import not_ready_words, task_label
+from dashboard.presenters import task_label
 from dashboard.vocabulary import WAITING, WAITING_FOR_AGENT, Label, Role
 from orchestration.models import Project, Task
 from orchestration.selectors.board import MasterTask, Running, Traffic, WorkLeft
 from orchestration.selectors.graph import PhaseSteps, Step, StepEdge, StepGraph
-from orchestration.selectors.tasks import not_ready_reason
-from orchestration.states import NotReadyReason, ProjectStatus, Seat, TaskStatus
+from orchestration.selectors.root_queue import RootQueue
+from orchestration.states import ProjectStatus, Seat, TaskStatus
 
 T = TaskStatus
 EXPECTED = {"direct": 60, "direct_by_score": 20, "light": 15, "three_step": 5}
@@ -123,7 +124,12 @@ def work_left_words(left: WorkLeft) -> str:
 
 
 def make_master_row(
-    row: MasterTask, project: Project, *, current: int | None = None, query: str = ""
+    row: MasterTask,
+    project: Project,
+    *,
+    current: int | None = None,
+    query: str = "",
+    queue: RootQueue | None = None,
 ) -> MasterRow:
     """One root on the list. A root in progress follows its project: its steps change it."""
     task = row.task
@@ -139,7 +145,7 @@ def make_master_row(
         url=with_query(address("board", project.slug), {"task": task.pk}) + query,
         label=label,
         stage=row.stage if task.status not in (T.DONE, T.CANCELLED) else "",
-        note=_master_note(task),
+        note=_master_note(task, queue),
         steps=f"{row.steps_done}/{row.steps_total}" if row.steps_total else "",
         waiting=0 if label == WAITING and row.waiting == 1 else row.waiting,  # said once
         is_current=task.pk == current,
@@ -149,15 +155,14 @@ def make_master_row(
     )
 
 
-def _master_note(task: Task) -> str:
+def _master_note(task: Task, queue: RootQueue | None) -> str:
     origin = gettext("self-initiated") if task.is_self_initiated else ""
-    return " · ".join(filter(None, (origin, _state_note(task))))
+    return " · ".join(filter(None, (origin, _state_note(task, queue))))
 
 
-def _state_note(task: Task) -> str:
+def _state_note(task: Task, queue: RootQueue | None) -> str:
     if task.status == T.PENDING:
-        reason = not_ready_reason(task)
-        return _reason_words(reason, rank=task.rank) if reason is not None else ""
+        return root_reason_words(task, queue)
     if task.status == T.CANCELLED:
         return gettext("by Sir") if task.cancel_reason == "cancelled_by_sir" else ""
     if task.status in (T.WORKING, T.FAILED) and task.attempt > 1:
@@ -165,10 +170,6 @@ def _state_note(task: Task) -> str:
         return gettext("attempt %(n)s of %(all)s") % {"n": task.attempt, "all": most}
     is_told = task.last_outcome == "done"  # the state says so already
     return task.last_outcome[:60] if task.status == T.DONE and not is_told else ""
-
-
-def _reason_words(reason: NotReadyReason, *, rank: int) -> str:
-    return not_ready_words(reason, {"rank": rank} if reason == NotReadyReason.QUEUED_ROOT else None)
 
 
 # --- Phase graph ----------------------------------------------------------------------------------

@@ -90,7 +90,7 @@ NOT_READY_WORDS: Mapping[NotReadyReason, str | StrPromise] = MappingProxyType(
         NotReadyReason.AWAITING_COMMAND_APPROVAL: _("%(count)s commands to approve"),
         NotReadyReason.SUSPENDED: _("project suspended"),
         NotReadyReason.SLOTS: _("no free slot"),
-        NotReadyReason.QUEUED_ROOT: _("queued, rank %(rank)s"),
+        NotReadyReason.QUEUED_ROOT: _("queued, place %(place)s"),
     }
 )
 NOT_READY_PLAIN: Mapping[NotReadyReason, str | StrPromise] = MappingProxyType(

@@ -39,6 +39,7 @@ from dashboard.http import (
 )
 from dashboard.loop_lines import loop_part
 from dashboard.mesh_lines import mail_part
+from dashboard.not_ready import reason_words
 from dashboard.places import address, board_url, task_key, task_place, task_url
 from dashboard.presenters import assignment_label, task_label
 from dashboard.shapes import Crumb, Progress
@@ -160,7 +161,7 @@ def _state(request: DashboardRequest, project: Project, found: Task) -> dict[str
         "waiting_label": WAITING,
         "waiting_url": address("decision", decisions[0].pk) if len(decisions) == 1
         else address("inbox", project=project.slug),
-        "detail": engine_words(found.status_detail),
+        "detail": engine_words(found.status_detail), "not_ready": reason_words(found),
         "route": route_words(found.route, found.complexity, found.risk_level),
         "max_attempts": project.policy.thresholds.max_retries
         if found.parent_id is None else project.policy.thresholds.step_attempts,
@@ -192,8 +193,7 @@ def _assessment(request: DashboardRequest, project: Project, found: Task) -> dic
 
 
 def _steer(request: DashboardRequest, project: Project, found: Task) -> dict[str, Any]:
-    """Nothing beside what every part takes: whether it can still be steered."""
-    return {}
+    return {}  # whether it can still be steered, every part knows
 
 
 def _plan(request: DashboardRequest, project: Project, found: Task) -> dict[str, Any]:

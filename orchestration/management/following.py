@@ -22,12 +22,14 @@ from orchestration.models import (
     Task,
 )
 from orchestration.seats.registry import EXTERNAL
+from orchestration.selectors.root_queue import MAX_PLACES, read_root_queue
 from orchestration.selectors.tasks import not_ready_reason
 from orchestration.states import (
     ASSIGNMENT_LIVE,
     AssignmentStatus,
     DecisionKind,
     DecisionStatus,
+    NotReadyReason,
     TaskStatus,
 )
 
@@ -35,6 +37,7 @@ SETTLED_AFTER = timedelta(seconds=10)
 """Row ids are not commit order; a piece of log this old has no younger sibling with a lower id."""
 CARD_AFTER = timedelta(seconds=2)
 """A card is shown after the moves that led to it; their seals come a moment later than the rows."""
+WAITS_FOR = {"sir": ", which waits for Sir", "agent": ", which waits for an agent", "": ""}
 QUIET_KINDS = frozenset({"task.claimed"})
 SHOWN_KINDS = ("task.", "defect.", "plan.audited", "blueprint.locked", "artifact.locked")
 
@@ -177,8 +180,17 @@ class Follower:
             self.write(why)
         self.said = why
 
+    def _queue(self) -> str:
+        """Its place in the queue, and what those before it at work wait for."""
+        queue = read_root_queue(self.root.project)
+        held = [f"{one.task}{WAITS_FOR[one.waits_for]}" for one in queue.holders]
+        place = queue.places.get(self.root.pk, f"more than {MAX_PLACES}")
+        return f"queued, place {place}" + (f", behind {' and '.join(held)}" if held else "")
+
     def _why_waiting(self) -> str:
         reason = not_ready_reason(self.root)
+        if reason == NotReadyReason.QUEUED_ROOT:
+            return f"{self.root} cannot start yet: {self._queue()}"
         if reason is not None:
             state = self.root.project.status
             return f"{self.root} cannot start yet: {reason} (the project is {state})"
