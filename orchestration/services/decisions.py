@@ -27,6 +27,7 @@ from orchestration.models.statements import place_of_decision
 from orchestration.rules.diffs import parse_diff
 from orchestration.services.clocks import RUNNING
 from orchestration.services.inbox import decision_digest
+from orchestration.services.integrity import TreeBroken, stop_over
 from orchestration.services.lookups import lock_project, lock_task
 from orchestration.services.moves import move_decision
 from orchestration.services.retrying import retry_on_deadlock
@@ -56,19 +57,31 @@ class Outcome:
     is_repeat: bool
 
 
-@retry_on_deadlock
 def decide_decision(
     *, decision_id: int, verdict: Verdict, actor: Actor, user_id: int | None, policy_id: str = ""
 ) -> Outcome:
     """Record one verdict and resume the work behind it, in one transaction.
 
+    Where something is wrong with what it would move, the item stays open and the project stops.
+
     Errors, in this order: NotFound; AlreadyDecided with the standing verdict; DecisionClosed when
     expired or withdrawn; Stale for an old version or digest; Invalid for a verdict this kind does
-    not offer or a missing reason; Forbidden for an agent.
+    not offer or a missing reason; TreeBroken; Forbidden for an agent.
     Locks: project, task's parent, task, decision.
     """
     if user_id is None and not policy_id:
         raise Forbidden("only a person decides", code="humans_only")
+    try:
+        return _decide(decision_id, verdict, actor, user_id, policy_id)
+    except TreeBroken as broken:
+        stop_over(broken, source="decision")
+        raise
+
+
+@retry_on_deadlock
+def _decide(
+    decision_id: int, verdict: Verdict, actor: Actor, user_id: int | None, policy_id: str
+) -> Outcome:
     with unit_of_work(actor) as work:
         decision = _lock_in_order(decision_id)
         if decision.status == DecisionStatus.DECIDED:

@@ -121,7 +121,9 @@ def stop_for_import(*, project_id: int, error: Invalid, actor: Actor) -> None:
         stop_safely(work, lock_project(project_id), faults, source="import")
 
 
-def stop_if_broken(work: Work, project: Project, root: Task) -> list[IntegrityFault]:
+def stop_if_broken(
+    work: Work, project: Project, root: Task, *, source: str = "loop"
+) -> list[IntegrityFault]:
     """Take the quick look at a root; stop its project when something is wrong. Return what is.
 
     Locks: expects the project's row locked.
@@ -129,8 +131,42 @@ def stop_if_broken(work: Work, project: Project, root: Task) -> list[IntegrityFa
     work.flush()
     faults = quick_faults(project.pk, root.pk)
     if faults:
-        stop_safely(work, project, faults, source="loop")
+        stop_safely(work, project, faults, source=source)
     return faults
+
+
+class TreeBroken(Conflict):
+    """Something is wrong with a root that Sir would move: nothing is decided, the project stops.
+
+    Whoever catches it calls `stop_over` once the refused transaction is undone.
+    """
+
+    code = "integrity_faults"
+
+    def __init__(self, root: Task, faults: Sequence[IntegrityFault]) -> None:
+        named = "; ".join(one.detail for one in faults[:3])
+        super().__init__(
+            f"Something is wrong: {named}",
+            faults=[Fault(path=one.subject, message=one.detail) for one in faults],
+        )
+        self.root = root
+
+
+def require_sound(root: Task) -> None:
+    """Refuse to move a root on Sir's word while something is wrong with it or its tree.
+
+    A move would explain a state that no service of ours wrote. Errors: TreeBroken.
+    """
+    faults = quick_faults(root.project_id, root.pk)
+    if faults:
+        raise TreeBroken(root, faults)
+
+
+@retry_on_deadlock
+def stop_over(broken: TreeBroken, *, source: str) -> None:
+    """Stop the project of a root that was found broken, if it still is."""
+    with unit_of_work(SYSTEM) as work:
+        stop_if_broken(work, lock_project(broken.root.project_id), broken.root, source=source)
 
 
 def require_intact(project: Project) -> None:

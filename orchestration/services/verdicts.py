@@ -24,7 +24,7 @@ from orchestration.services.fix_ends import give_up_fix, judge_behind
 from orchestration.services.handshake import HANDSHAKE, answer_intent
 from orchestration.services.handshake_gate import may_start
 from orchestration.services.inbox import open_decision
-from orchestration.services.integrity import has_open_stop, require_intact
+from orchestration.services.integrity import has_open_stop, require_intact, require_sound
 from orchestration.services.judging import after_done
 from orchestration.services.leases import WORKER_LEASE_SECONDS, requeue
 from orchestration.services.locked_defects import decide_locked
@@ -314,7 +314,11 @@ def max_retries(work: Work, decision: Decision, verdict: str) -> None:
 
 
 def _waive(work: Work, task: Task, decision: Decision) -> None:
-    """Call a fatal root done on Sir's word; what waits for it is freed only where he ticked so."""
+    """Call a fatal root done on Sir's word; what waits for it is freed only where he ticked so.
+
+    Errors: TreeBroken, as the loop would not move it either.
+    """
+    require_sound(task)
     task.last_outcome = f"waived: {decision.reason}"[:300]
     task.withholds_dependents = decision.payload.get("release_dependents") is not True
     work.touch(task, "last_outcome", "withholds_dependents")

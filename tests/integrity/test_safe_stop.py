@@ -32,11 +32,14 @@ from orchestration.services.work import SYSTEM
 from tests.factories import (
     agent_step,
     child,
+    claim,
     decide,
     drive,
     fresh,
+    new_agent,
     new_project,
     open_decision_of,
+    set_status,
     step,
     submit_plan,
 )
@@ -226,6 +229,31 @@ def test_a_project_that_sir_paused_before_its_stop_stays_paused(root: Task) -> N
     decide(open_decision_of(root.project), "resume", reason="restored from the backup")
     project = Project.objects.get(pk=root.project_id)
     assert (project.status, project.is_paused_by_sir) == ("suspended", True)
+
+
+def test_sir_waives_nothing_that_is_broken(root: Task) -> None:
+    Project.objects.filter(pk=root.project_id).update(
+        policy_json='{"thresholds": {"max_retries": 1, "step_attempts": 1}}'
+    )
+    agent = new_agent(project=root.project)
+    claim(child(root, "2"), agent)
+    set_status(child(root, "2"), agent, "failed", detail="no")
+    assert fresh(root).status == "fatal"
+    item = open_decision_of(root.project, "max_retries")
+    pk = child(root, "3").pk
+    force(f"UPDATE {TASK} SET status = 'done' WHERE id = %s", pk)
+    with pytest.raises(Conflict) as refused:
+        decide(item, "waive", reason="good enough")
+    assert (refused.value.code, fresh(root).status) == ("integrity_faults", "fatal")
+    item.refresh_from_db()
+    assert item.status == "open"
+    stop = open_decision_of(root.project, "safe_stop")
+    assert stop.content["source"] == "decision"
+    assert Project.objects.get(pk=root.project_id).status == "safe_stop"
+    force(f"UPDATE {TASK} SET status = 'pending' WHERE id = %s", pk)
+    decide(stop, "resume", reason="restored from the backup")
+    decide(item, "waive", reason="good enough")
+    assert fresh(root).status == "done"
 
 
 def test_a_second_check_asks_no_second_time(root: Task) -> None:
