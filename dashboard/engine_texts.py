@@ -192,6 +192,7 @@ PATTERNS: tuple[tuple[re.Pattern[str], str | StrPromise], ...] = tuple(
             r"the task is (?P<task_state>\w+) already",
             _("the task stands at “%(task_state)s” already"),
         ),
+        (r"the project is archived: (?P<why>.+)", _("the project is archived: %(why)s")),
         (r"the project is (?P<project_state>\w+)", _("the project stands at “%(project_state)s”")),
         (
             r"only a suspended project resumes; this one is (?P<project_state>\w+)",

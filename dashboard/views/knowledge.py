@@ -290,13 +290,18 @@ def experience_new(request: DashboardRequest, project: str) -> HttpResponseBase:
     """Write down an experience; what a person writes counts at once."""
     held = access_project(request.user, project)
     form = ExperienceForm(request.POST or None)
+    error, draft = "", "experience-new"
     if request.method == "POST" and form.is_valid():
-        made = write_experience(
-            project=held, title=form.cleaned_data["title"], body=form.cleaned_data["body"],
-            actor=actor_of(request),
-        )  # fmt: skip
-        return see_other(address("experience", held.slug, made.pk), sent_draft="experience-new")
-    return _form(request, held, form, title=gettext("New experience"), draft="experience-new")
+        try:
+            made = write_experience(
+                project=held, title=form.cleaned_data["title"], body=form.cleaned_data["body"],
+                actor=actor_of(request),
+            )  # fmt: skip
+        except CountersignError as refused:
+            error = engine_words(refused.detail)
+        else:
+            return see_other(address("experience", held.slug, made.pk), sent_draft=draft)
+    return _form(request, held, form, title=gettext("New experience"), error=error, draft=draft)
 
 
 @sir_only

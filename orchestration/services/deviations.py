@@ -37,6 +37,7 @@ from orchestration.services.blueprints import (
     step_facts,
     take_numbers,
 )
+from orchestration.services.holding import require_not_stopped
 from orchestration.services.lookups import lineage_root, lock_task
 from orchestration.services.readiness import make_ready
 from orchestration.services.red_line_refusals import require_not_refused, step_texts
@@ -87,7 +88,9 @@ def record_deviation(
     Locks: the planned task, then the step that goes.
     """
     with unit_of_work(actor) as work:
-        departure = _work_out(lock_task(task_id), _only_what_counts(asked))
+        task = lock_task(task_id)
+        require_not_stopped(task.project)
+        departure = _work_out(task, _only_what_counts(asked))
         if not is_sir:
             _require_agent_may(departure)
         audit = None if is_sir else _audit(departure)

@@ -1,4 +1,4 @@
-"""Hold results that come in while a project is in safe stop: nothing of them is applied.
+"""Refuse writes to a project in safe stop, and hold the results that come in: none is applied.
 
 Source: DESIGN section 4 rule 8 ("results are held and applied after resume").
 """
@@ -12,9 +12,11 @@ from orchestration.errors import Conflict
 from orchestration.models import Assignment, HeldResult, Project
 from orchestration.rules.dag import canonical_digest
 from orchestration.services.clocks import stop_clock
+from orchestration.services.lookups import lock_project
 from orchestration.services.work import Work
 from orchestration.states import ProjectStatus
 
+CLOSED = frozenset({ProjectStatus.SAFE_STOP, ProjectStatus.ARCHIVED})
 REPORT = "report"
 """Key in `Assignment.result`: the digest of the report that ended the lease."""
 
@@ -27,7 +29,18 @@ def is_stopped(project: Project) -> bool:
 def require_not_stopped(project: Project) -> None:
     """Refuse a write to a project in safe stop. Errors: Conflict."""
     if is_stopped(project):
-        raise Conflict("The project is safe_stop.", code="project_safe_stop")
+        raise Conflict("the project is safe_stop", code="project_safe_stop")
+
+
+def lock_writable_project(project_id: int) -> Project:
+    """Lock a project that takes what people and agents write.
+
+    Errors: Conflict for one that is archived or in safe stop.
+    """
+    project = lock_project(project_id)
+    if project.status in CLOSED:
+        raise Conflict(f"the project is {project.status}", code=f"project_{project.status}")
+    return project
 
 
 def hold_result(

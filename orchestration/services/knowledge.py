@@ -8,8 +8,10 @@ Source: DESIGN section 12 ("Experiences are written from archives and failures")
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
 
 from orchestration.errors import Conflict, Fault, Forbidden, Invalid, NotFound, Stale
 from orchestration.models import (
@@ -23,6 +25,7 @@ from orchestration.models import (
 )
 from orchestration.models.inserts import insert_states
 from orchestration.rules.search_terms import document_terms
+from orchestration.services.holding import lock_writable_project
 from orchestration.services.work import Actor, Work, locked, unit_of_work
 from orchestration.states import ExperienceKind, KnowledgeStatus
 
@@ -53,8 +56,13 @@ def write_experience(
     agent: Agent | None = None,
     task: Task | None = None,
 ) -> Experience:
-    """Write down an experience; an agent's is unreviewed."""
+    """Write down an experience; an agent's is unreviewed.
+
+    Errors: Conflict for a project that is archived or in safe stop.
+    Locks: the project.
+    """
     with unit_of_work(actor) as work:
+        lock_writable_project(project.pk)
         return add_experience(
             work, project, title=title, body=body, kind=ExperienceKind.NOTE, agent=agent, task=task
         )
@@ -105,10 +113,12 @@ def write_page(
     """Write a wiki page: a new one, or a new version of the one of this name.
 
     Errors: Stale when `seen_version` is not the stored version; Conflict when two write the same
-    new name at once; Invalid for a new name that is a step of a path.
-    Locks: the page.
+    new name at once, and for a project that is archived or in safe stop; Invalid for a new name
+    that is a step of a path.
+    Locks: the project, then the page.
     """
     with unit_of_work(actor) as work:
+        lock_writable_project(project.pk)
         page: WikiPage | None = locked(WikiPage.objects.filter(project=project, name=name)).first()
         standing = page.version if page is not None else 0
         if seen_version is not None and seen_version != standing:
@@ -187,10 +197,13 @@ def review_experience(
 ) -> Experience:  # fmt: skip
     """Accept or reject an experience; the same verdict again changes nothing.
 
-    Errors: NotFound; Forbidden for its own author; Stale.
+    Errors: NotFound; Forbidden for its own author; Stale; Conflict as `write_experience`.
+    Locks: the project, then the experience.
     """
     with unit_of_work(actor) as work:
-        row = locked(Experience.objects.filter(pk=experience_id)).first()
+        rows = Experience.objects.filter(pk=experience_id)
+        _lock_home(rows)
+        row = locked(rows).first()
         if row is None:
             raise NotFound("There is no such experience.")
         _review(work, row, "experience", verdict, reason, seen_version)
@@ -204,15 +217,26 @@ def review_page(
 ) -> WikiPage:  # fmt: skip
     """Accept or reject the newest version of a page; the same verdict again changes nothing.
 
-    Errors: NotFound; Forbidden for its author; Stale when another version was seen.
+    Errors: NotFound; Forbidden for its author; Stale when another version was seen; Conflict as
+    `write_page`.
+    Locks: the project, then the page.
     """
     with unit_of_work(actor) as work:
-        row = locked(WikiPage.objects.filter(pk=page_id)).first()
+        rows = WikiPage.objects.filter(pk=page_id)
+        _lock_home(rows)
+        row = locked(rows).first()
         if row is None:
             raise NotFound("There is no such page.")
         _review(work, row, "wiki", verdict, reason, seen_version)
         found: WikiPage = row
     return found
+
+
+def _lock_home(rows: QuerySet[Any]) -> None:
+    """Lock the project of what is reviewed; the caller refuses what is not there."""
+    project_id = rows.values_list("project_id", flat=True).first()
+    if project_id is not None:
+        lock_writable_project(project_id)
 
 
 def _review(

@@ -14,9 +14,10 @@ from orchestration.errors import Conflict
 from orchestration.models import Artifact, ArtifactRead, Defect, Task
 from orchestration.rules.severity import Approver, gate
 from orchestration.services.defects import notify_sir
+from orchestration.services.holding import lock_writable_project
 from orchestration.services.inbox import open_decision
 from orchestration.services.intake import NewTask, begin_roots, new_root
-from orchestration.services.lookups import lock_project, lock_task
+from orchestration.services.lookups import lock_task
 from orchestration.services.moves import move_defect
 from orchestration.services.projects import reopen_for_work
 from orchestration.services.retrying import retry_on_deadlock
@@ -40,12 +41,13 @@ def report_defect(
 ) -> Defect:
     """Open a graded defect on a locked artifact; its severity decides who approves the fix.
 
-    Errors: Conflict for a version that a newer one replaced, and for a step that is not done.
+    Errors: Conflict for a version that a newer one replaced, for a step that is not done, and in a
+    project that is archived or in safe stop.
     Locks: the project, then the step that locked it.
     """
     with unit_of_work(actor) as work:
         artifact = Artifact.objects.get(pk=artifact_id)
-        project = lock_project(artifact.project_id)
+        project = lock_writable_project(artifact.project_id)
         origin = lock_task(artifact.task_id, project=project)
         _require_standing(artifact, origin)
         defect = open_locked(work, origin, artifact, document, raised_by=actor.name, low=low)

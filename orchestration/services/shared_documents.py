@@ -13,6 +13,7 @@ from django.db import IntegrityError, transaction
 from orchestration.contracts.mail import SharedDocumentInput
 from orchestration.errors import Fault, Invalid, NotFound, Stale
 from orchestration.models import SharedDocument, SharedDocumentVersion, Task
+from orchestration.services.holding import require_not_stopped
 from orchestration.services.lookups import lock_task
 from orchestration.services.retrying import retry_on_deadlock
 from orchestration.services.work import Actor, Work, locked, unit_of_work
@@ -41,6 +42,7 @@ def write_shared_document(
     _require_name(name)
     with unit_of_work(actor) as work:
         task = lock_task(task_id)
+        require_not_stopped(task.project)
         row = locked(SharedDocument.objects.filter(task=task, name=name)).first()
         seen = seen_version or 0
         stored = row.version if row is not None else 0

@@ -101,10 +101,15 @@ def _lock_queued_executor(task: Task) -> Assignment:
 
 
 def held_lease(task: Task, agent: Agent | None, lease_token: str = "") -> Assignment:
-    """Lock the lease an agent holds on a task; fence by token when one is sent.
+    """Lock the lease under which an agent writes on a task; fence by token when one is sent.
 
-    Errors: LeaseLost naming the present holder.
+    Errors: LeaseLost naming the present holder; Conflict in safe stop.
     """
+    require_not_stopped(task.project)
+    return _lease_of(task, agent, lease_token)
+
+
+def _lease_of(task: Task, agent: Agent | None, lease_token: str) -> Assignment:
     row: Assignment | None = locked(
         Assignment.objects.filter(
             task=task, seat=Seat.EXECUTOR.value, status=AssignmentStatus.LEASED.value
@@ -140,7 +145,7 @@ def heartbeat_task(
 ) -> Assignment:
     """Extend the executor's lease of a task. Errors: LeaseLost."""
     with unit_of_work(actor) as work:
-        held = held_lease(lock_task(task_id), agent, lease_token)
+        held = _lease_of(lock_task(task_id), agent, lease_token)
         return extend_lease(work, held)
 
 
