@@ -24,6 +24,7 @@ from orchestration.rules.tool_record import (
     agent_marks,
     mark,
     run_mark,
+    run_marks,
     unverified_mark,
 )
 from orchestration.rules.trust import proof_of
@@ -68,12 +69,15 @@ def mark_outputs(
 
     Locks: expects the task locked.
     """
-    ran = evidence.verifies or evidence.claims or evidence.spoken
+    # A check of what a failed run left behind says nothing of the run itself.
+    failed = run_marks([one for one in evidence.runs if not one["ok"]])
+    ran = failed or evidence.verifies or evidence.claims or evidence.spoken
     if task.assignee_id is None and not (task.fix_round or ran):
         return
     present = [one for one in calls if one.attempt == task.attempt]
     earned = agent_marks(present)
-    shared = [*planned_marks(evidence.verifies, evidence.spoken), *fewer_marks(evidence.fewer)]
+    checked = planned_marks(evidence.verifies, evidence.spoken)
+    shared = [*failed, *checked, *fewer_marks(evidence.fewer)]
     said = {output.pk: f"{output.summary}\n{output.content}" for output in outputs}
     for output in outputs:
         rerun = {
