@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from dashboard.assessments import backend_word
 from dashboard.boards import seat_word
 from dashboard.presenters import project_label, task_label
+from dashboard.refusal_texts import UPLOADS
 from orchestration.policy import Backend
 from orchestration.states import ProjectStatus, Seat, TaskStatus
 
@@ -141,7 +142,7 @@ WHO: Mapping[str, str | StrPromise] = {
     "audit": pgettext_lazy("source", "audit"),
 }
 
-FIXED = {**REASONS, **REFUSALS, **QUESTIONS}
+FIXED = {**REASONS, **REFUSALS, **QUESTIONS, **UPLOADS}
 
 PATTERNS: tuple[tuple[re.Pattern[str], str | StrPromise], ...] = tuple(
     (re.compile(pattern, re.DOTALL), text)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from dashboard.engine_texts import engine_words
 from orchestration.errors import Fault
 
 _LINED = re.compile(r"line (?P<line>\d+): (?P<said>.*)", re.DOTALL)
@@ -23,5 +24,5 @@ def fault_line(fault: Fault) -> FaultLine:
     """Take the line out of a fault's message."""
     found = _LINED.match(fault["message"])
     if found is None:
-        return FaultLine("", fault["path"], fault["message"])
-    return FaultLine(found["line"], fault["path"], found["said"])
+        return FaultLine("", fault["path"], engine_words(fault["message"]))
+    return FaultLine(found["line"], fault["path"], engine_words(found["said"]))

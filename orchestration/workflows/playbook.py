@@ -32,6 +32,15 @@ BACKEND = "playbook"
 PLACEHOLDERS = ("{python}", "{playbook_dir}")
 """Words of a command that stand for our own Python, and for the directory of the playbook."""
 
+NO_DIRECTORY = (
+    "{playbook_dir} names no directory in an upload. Write the full path on the server, or a path "
+    "inside the workspace."
+)
+BESIDE_IT = (
+    "The playbook names files beside it, and an upload brings none. Change the steps below, or run "
+    "it on the server: manage.py run_playbook FILE --project SLUG"
+)
+
 
 class PlaybookInvalid(Invalid):
     """A file is no playbook: not a mapping, or without a title."""
@@ -82,12 +91,12 @@ def playbook_of(source: YamlText, path: Path, *, has_directory: bool = True) -> 
 def _require_no_directory(plan: Plan, source: YamlText) -> None:
     """Refuse steps that name files beside a playbook that came without any. Errors: PlanInvalid."""
     faults = [
-        Fault(path=f"steps.{at}", message=f"{PLACEHOLDERS[1]} names no directory in an upload")
+        Fault(path=f"steps.{at}", message=NO_DIRECTORY)
         for at, step in enumerate(plan.steps)
         if any(PLACEHOLDERS[1] in word for one in _commands(step) for word in one.argv)
     ]
     if faults:
-        raise PlanInvalid("The playbook names files beside it.", errors=source.with_lines(faults))
+        raise PlanInvalid(BESIDE_IT, errors=source.with_lines(faults))
 
 
 def _commands(step: PlanStep) -> Iterator[VerificationCommand]:

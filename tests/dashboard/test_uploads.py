@@ -11,8 +11,8 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
 from orchestration.models import AuditEvent, Project, Task
-from orchestration.workflows.uploads import MAX_UPLOAD_BYTES
-from tests.factories import new_project
+from orchestration.workflows.uploads import MAX_UPLOAD_BYTES, SHIPPED
+from tests.factories import drive, new_project, open_decision_of
 
 PLAYBOOK = """title: Say hello
 steps:
@@ -28,10 +28,15 @@ def project(db: None) -> Project:
 
 
 def send(
-    client: Client, text: str | bytes, name: str = "list.yaml", slug: str = "intake"
+    client: Client,
+    text: str | bytes,
+    name: str = "list.yaml",
+    slug: str = "intake",
+    language: str = "en",
 ) -> object:
     data = text.encode() if isinstance(text, str) else text
-    return client.post("/new/upload/", {"project": slug, "file": SimpleUploadedFile(name, data)})
+    sent = {"project": slug, "file": SimpleUploadedFile(name, data)}
+    return client.post("/new/upload/", sent, headers={"Accept-Language": language})
 
 
 def faults(answer: object) -> list[tuple[str, str]]:
@@ -98,6 +103,34 @@ def test_playbook_that_needs_files_beside_it_is_refused_with_its_line(
     answer = send(sir_client, text, "tools.yaml")
     assert answer.status_code == 422  # type: ignore[attr-defined]
     assert faults(answer) == [("3", "steps.0")]
+    page = answer.content.decode()  # type: ignore[attr-defined]
+    assert "Write the full path on the server" in page
+    assert "manage.py run_playbook FILE --project SLUG" in page
+    zh = send(sir_client, text, "tools.yaml", language="zh-hans")
+    assert "请写服务器上的完整路径" in zh.content.decode()  # type: ignore[attr-defined]
+    assert not Task.objects.exists()
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in SHIPPED.glob("*.yaml")))
+def test_playbook_that_was_shipped_finds_its_files_and_its_commands_wait_for_sir(
+    name: str, sir: User, sir_client: Client, project: Project
+) -> None:
+    answer = send(sir_client, (SHIPPED / name).read_bytes(), name)
+    assert answer.status_code == 303, answer.content.decode()[-2000:]  # type: ignore[attr-defined]
+    drive(project)
+    asked = open_decision_of(project, "command_approval").content["commands"]
+    words = [word for one in asked for word in one["argv"]]
+    assert str(SHIPPED / "tools" / "inventory.py") in words
+    assert not [word for word in words if "{" in word and "playbook_dir" in word]
+
+
+def test_shipped_playbook_that_was_changed_has_no_files_beside_it(
+    sir: User, sir_client: Client, project: Project
+) -> None:
+    text = (SHIPPED / "demo.yaml").read_bytes() + b"# mine\n"
+    answer = send(sir_client, text, "demo.yaml")
+    assert answer.status_code == 422  # type: ignore[attr-defined]
+    assert all(line for line, _place in faults(answer))
 
 
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
