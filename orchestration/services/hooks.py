@@ -38,7 +38,7 @@ from orchestration.services.work import Actor, Work, unit_of_work
 from orchestration.states import TASK_HOLDS_SLOT, AssignmentStatus, Seat, TaskStatus
 
 LOST = (AssignmentStatus.EXPIRED.value, AssignmentStatus.CANCELLED.value)
-SESSION, THREAD = "session", "thread"
+SESSION, THREAD, STOP_REFUSED = "session", "thread", "stop_refused"
 """Keys in `Assignment.harness`."""
 _CURL_FLAGS = frozenset({"-s", "-S", "-f", "-i", "-sS", "-sf", "-fsS", "-sSf", "--silent",
                          "--show-error", "--fail", "--fail-with-body"})  # fmt: skip
@@ -178,13 +178,17 @@ def _after_call(done: CallsRecorded, name: str) -> dict[str, Any]:
 
 
 def _before_stop(work: Work, row: Assignment, event: ClaudeEvent) -> dict[str, Any]:
-    """Refuse to stop, once, while the work is not handed in."""
+    """Refuse to stop, once a lease, while the work is not handed in."""
     extend_lease(work, row)
-    if event.stop_hook_active:
+    known = dict(row.harness or {})
+    # The row counts too: a harness that never says it goes on because of us would never end.
+    if event.stop_hook_active or known.get(STOP_REFUSED) == row.token:
         return {}
     missing = _missing(row)
     if not missing:
         return {}
+    row.harness = known | {STOP_REFUSED: row.token}
+    work.touch(row, "harness")
     return {"decision": "block", "reason": missing}
 
 

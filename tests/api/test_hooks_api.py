@@ -183,8 +183,32 @@ def test_stop_is_refused_once_and_names_what_is_missing(
     assert "hand-off" in first["reason"]
     assert f"{task}/outputs" in first["reason"]
     assert answer(agent, event("Stop", stop_hook_active=True)) == {}
+
+
+def test_stop_is_refused_exactly_once_a_lease_whatever_the_harness_says_of_itself(
+    agent: Caller, work: dict[str, Any], task: str
+) -> None:
+    assert answer(agent, event("Stop"))["decision"] == "block"
+    for _ in range(3):
+        assert answer(agent, event("Stop", stop_hook_active=False)) == {}
+    agent.send(f"{task}/release")
+    claim(agent)
+    agent.send(f"{task}/status", {"status": "working"})
+    assert answer(agent, event("Stop"))["decision"] == "block"
+    assert answer(agent, event("Stop")) == {}
+
+
+def test_stop_names_only_what_is_missing_and_passes_with_both(
+    agent: Caller, work: dict[str, Any], task: str
+) -> None:
     agent.send(f"{task}/outputs", {"title": "work", "content": "made"})
-    assert "hand-off" in answer(agent, event("Stop", stop_hook_active=False))["reason"]
+    reason = answer(agent, event("Stop", stop_hook_active=False))["reason"]
+    assert "hand-off" in reason
+    assert f"{task}/outputs" not in reason
+    agent.send(f"{task}/release")
+    claim(agent)
+    agent.send(f"{task}/status", {"status": "working"})
+    agent.send(f"{task}/outputs", {"title": "work", "content": "made"})
     agent.send(f"{task}/comments", HANDOFF)
     assert answer(agent, event("Stop", stop_hook_active=False)) == {}
 
