@@ -79,6 +79,7 @@ def mark_outputs(
     checked = planned_marks(evidence.verifies, evidence.spoken)
     shared = [*failed, *checked, *fewer_marks(evidence.fewer)]
     said = {output.pk: f"{output.summary}\n{output.content}" for output in outputs}
+    planned = [(_expected(task.verify[run["index"]]), run) for run in evidence.verifies]
     for output in outputs:
         rerun = {
             int(one["assertion"]): one
@@ -91,7 +92,12 @@ def mark_outputs(
         found = [*own, *shared, *earned] or [unverified_mark()]
         output.marks = [*found, *(one for one in output.marks if one.get(BY))]
         output.assertions = [
-            {**claim, "proof": proof_of(claim, present, _ran(rerun.get(at)))}
+            {
+                **claim,
+                "proof": proof_of(
+                    claim, present, _ran(rerun.get(at)) or _planned_run(claim, planned)
+                ),
+            }
             for at, claim in enumerate(output.assertions)
         ]
         work.touch(output, "marks", "assertions")
@@ -109,6 +115,19 @@ def _spoken_marks(
         for one in found
         if not (is_seen and one["code"] == "file_exists" and one["params"]["path"] == output.path)
     ]
+
+
+def _planned_run(
+    claim: Mapping[str, Any], planned: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]
+) -> Mapping[str, Any] | None:
+    """The step's own check that is the claim's command too: we ran it, so it speaks for both."""
+    wanted = _expected(claim.get("verify_command") or {})
+    return next((run for command, run in planned if wanted and command == wanted), None)
+
+
+def _expected(command: Mapping[str, Any]) -> dict[str, Any]:
+    """What a command runs and must answer; how long it may take is no part of it."""
+    return {name: value for name, value in command.items() if name != "timeout_seconds"}
 
 
 def _ran(record: Mapping[str, Any] | None) -> Mapping[str, Any] | None:

@@ -168,6 +168,24 @@ def test_proven_claim_raises_proven_trust_and_words_do_not(project: Project, bob
     assert output["trust_band"] == "partial"
 
 
+@pytest.mark.parametrize(
+    ("text", "proven"), [("print('hello')\n", 0.5), ("print('hello'\n", 0.0)], ids=["ok", "broken"]
+)
+def test_planned_check_that_is_a_claims_command_proves_it_at_low_complexity_too(
+    project: Project, bob: Caller, text: str, proven: float
+) -> None:
+    task = step_of(project, verify=[{"cmd": BUILD, "timeout_seconds": 20}])
+    assert task.complexity == "low"
+    held = claim(bob, "executor")
+    Path(project.workspace, "hello.py").write_text(text)
+    hand_in(bob, held, "done", path="hello.py", assertions=CLAIMS)
+    drive(project)
+    [output] = bob.read(f"/api/projects/demo/tasks/{task.pk}?expand=all")["outputs"]
+    assert (output["declared_trust"], output["proven_trust"]) == (0.5, proven)
+    assert output["assertions"][0]["proof"]["grade"] == "rerun"
+    assert [one.source_key for one in fresh(task).defects.all()] == ["verify:0"] * (proven == 0)
+
+
 @pytest.mark.parametrize("is_whole", [True, False])
 def test_document_step_passes_and_fails_for_the_right_reason(
     project: Project, bob: Caller, *, is_whole: bool
