@@ -148,7 +148,7 @@ def rounds_of(decision: Decision, defect: Defect) -> list[Round]:
         evidence_note="" if ran_again else _exit_words(first_code),
         at=defect.created_at,
     )
-    return [first, *(_earlier(one) for one in earlier), _this_round(decision, defect)]
+    return [first, *(tried_round(one) for one in earlier), _this_round(decision, defect)]
 
 
 def _this_round(decision: Decision, defect: Defect) -> Round:
@@ -172,7 +172,7 @@ def _this_round(decision: Decision, defect: Defect) -> Round:
         and (moment_of(one.get("at")) or decision.created_at) > decision.created_at
     ]
     if came:
-        known = _earlier(came[0])
+        known = tried_round(came[0])
         tried = known.tried if came[0].get("outcome") == "changes_requested" else row.tried
         return replace(known, tried=tried, is_current=True)
     label = decision_label(decision.status, decision.verdict)
@@ -184,7 +184,8 @@ def plain_words(text: str) -> str:
     return " ".join(text.replace("`", "").replace("**", "").split())
 
 
-def _earlier(one: Mapping[str, Any]) -> Round:
+def tried_round(one: Mapping[str, Any]) -> Round:
+    """One round that is over: what was tried and what came of it."""
     outcome = str(one.get("outcome", ""))
     words = {
         "verified": gettext("Verified"),
@@ -203,6 +204,12 @@ def _earlier(one: Mapping[str, Any]) -> Round:
         evidence_note=str(one.get("detail") or "") or _exit_words(one.get("exit_code")),
         at=moment_of(one.get("at")),
     )
+
+
+def evidence_note(evidence: Mapping[str, Any]) -> str:
+    """What speaks for a defect, in one line: the command and its exit, or a reviewer's words."""
+    words = str(evidence.get("command") or evidence.get("text") or "")
+    return " · ".join(one for one in (words, _exit_words(evidence.get("exit_code"))) if one)
 
 
 def _exit_words(code: object) -> str:

@@ -17,26 +17,17 @@ from dashboard.assessments import backend_word
 from dashboard.boards import band_label
 from dashboard.check_texts import check_words
 from dashboard.phrases import listed
-from dashboard.places import decision_url
-from dashboard.presenters import (
-    defect_label,
-    layer_view,
-    output_view,
-    plan_label,
-    severity_label,
-    trust_view,
-)
+from dashboard.presenters import layer_view, output_view, plan_label, trust_view
 from dashboard.reviewed import marks_of
 from dashboard.shapes import LayerView, MarkView, OutputView, Trust
 from dashboard.vocabulary import BLUEPRINT_LOCKED, LAYER_WORDS, Label, Role
-from orchestration.models import Agent, Decision, Defect, Task, Verification
+from orchestration.models import Agent, Task, Verification
 from orchestration.rules.trust import declared_trust, proven_trust
 from orchestration.selectors.graph import StepGraph
 from orchestration.selectors.task_page import OutputItem, PlanRevision
 from orchestration.states import (
     AuditVerdict,
     Complexity,
-    DefectStatus,
     PlanStatus,
     RiskLevel,
 )
@@ -75,11 +66,9 @@ def revision_lines(revisions: Sequence[PlanRevision]) -> list[RevisionLine]:
         lines.append(_revision(one))
         if one.blueprint is None:
             continue
-        n = len(one.deviations)
-        deviations = ngettext("%(n)s deviation", "%(n)s deviations", n) % {"n": n} if n else ""
         lines.append(
             RevisionLine(
-                f"v{one.blueprint.number}", BLUEPRINT_LOCKED, "", deviations,
+                f"v{one.blueprint.number}", BLUEPRINT_LOCKED, "", _size_words(one),
                 one.blueprint.sha256, "", one.blueprint.locked_at,
             )
         )  # fmt: skip
@@ -92,6 +81,19 @@ def revision_lines(revisions: Sequence[PlanRevision]) -> list[RevisionLine]:
             for deviation in one.deviations
         ]  # fmt: skip
     return lines
+
+
+def _size_words(one: PlanRevision) -> str:
+    """How large a blueprint is, where its steps still stand under it, and how often it was left."""
+    parts = []
+    for n, singular, plural in (
+        (one.steps, "%(n)s step", "%(n)s steps"),
+        (one.phases, "%(n)s phase", "%(n)s phases"),
+        (len(one.deviations), "%(n)s deviation", "%(n)s deviations"),
+    ):
+        if n:
+            parts.append(ngettext(singular, plural, n) % {"n": n})
+    return listed(parts)
 
 
 def _revision(one: PlanRevision) -> RevisionLine:
@@ -261,53 +263,3 @@ def check_views(checks: Sequence[Verification]) -> list[CheckView]:
         )
         views.append(CheckView(view, one.created_at))
     return views
-
-
-# --- Defects --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class DefectLine:
-    """One defect; its address leads to the open decision about it."""
-
-    step_key: str
-    severity: Label
-    title: str
-    label: Label
-    rounds: str
-    url: str
-
-
-def defect_lines(
-    defects: Sequence[Defect], decisions: Sequence[Decision], rounds: int
-) -> list[DefectLine]:
-    """The defects, newest first."""
-    urls = {one.defect_id: decision_url(one) for one in decisions if one.defect_id is not None}
-    return [
-        DefectLine(
-            step_key=one.task.step_key,
-            severity=severity_label(one.severity),
-            title=one.title,
-            label=defect_label(one.status),
-            rounds=gettext("round %(n)s/%(all)s") % {"n": one.fix_round, "all": rounds},
-            url=urls.get(one.pk, ""),
-        )
-        for one in defects
-    ]
-
-
-def defect_summary(defects: Sequence[Defect]) -> str:
-    """How many wait for Sir, are being fixed, and are closed."""
-    waiting = sum(one.status == DefectStatus.AWAITING_SIR for one in defects)
-    closed_states = {"verified", "accepted_as_is", "rejected", "void"}
-    closed = sum(one.status in closed_states for one in defects)
-    fixing = len(defects) - waiting - closed
-    parts = []
-    if waiting:
-        words = ngettext("%(n)s waits for you", "%(n)s wait for you", waiting)
-        parts.append(words % {"n": waiting})
-    if fixing:
-        parts.append(gettext("%(n)s fixing") % {"n": fixing})
-    if closed:
-        parts.append(gettext("%(n)s closed") % {"n": closed})
-    return listed(parts)

@@ -26,6 +26,7 @@ from dashboard.assessments import (
 )
 from dashboard.boards import make_step_lines, seat_word, step_label
 from dashboard.costs import cost_words
+from dashboard.defect_lines import defects_part
 from dashboard.engine_texts import engine_words
 from dashboard.forms import CommentForm, ReasonForm
 from dashboard.http import (
@@ -42,11 +43,10 @@ from dashboard.mesh_lines import mail_part
 from dashboard.not_ready import reason_words
 from dashboard.places import address, board_url, task_key, task_place, task_url
 from dashboard.presenters import assignment_label, task_label
+from dashboard.related_tasks import artifacts_part, child_lines
 from dashboard.shapes import Crumb, Progress
 from dashboard.task_pages import (
     check_views,
-    defect_lines,
-    defect_summary,
     output_cards,
     phase_lines,
     plan_words,
@@ -70,12 +70,10 @@ from orchestration.selectors.graph import StepGraph, read_graph, read_step
 from orchestration.selectors.overview import cost_of
 from orchestration.selectors.task_page import (
     assignments_of,
-    find_archive,
-    list_artifacts,
     list_assignments,
     list_checks,
+    list_children,
     list_comments,
-    list_defects,
     list_outputs,
     list_revisions,
     newest_prompt,
@@ -198,12 +196,17 @@ def _steer(request: DashboardRequest, project: Project, found: Task) -> dict[str
 
 def _plan(request: DashboardRequest, project: Project, found: Task) -> dict[str, Any]:
     revisions = list_revisions(found)
-    return {"revisions": revision_lines(revisions), "plan_words": plan_words(revisions)}
+    return {
+        "revisions": revision_lines(revisions),
+        "plan_words": plan_words(revisions),
+        "plan_count": len(revisions),
+    }
 
 
 def _steps(request: DashboardRequest, project: Project, found: Task) -> dict[str, Any]:
     if not found.is_planned:
-        return {"graph": None, "step_lines": [], "phases": []}
+        children = child_lines(list_children(found), project)
+        return {"graph": None, "step_lines": [], "phases": [], "children": children}
     graph: StepGraph = read_graph(found, open_phase=found.open_phase)
     words = f"{graph.finished}/{graph.total}"
     return {
@@ -218,19 +221,6 @@ def _outputs(request: DashboardRequest, project: Project, found: Task) -> dict[s
     items, total = list_outputs(found, every=request.GET.get("outputs") == "all")
     checks = check_views(list_checks(found))
     return {"outputs": output_cards(items), "output_total": total, "checks": checks}
-
-
-def _defects(request: DashboardRequest, project: Project, found: Task) -> dict[str, Any]:
-    defects = list_defects(found)
-    rounds = project.policy.thresholds.fix_rounds
-    return {
-        "defects": defect_lines(defects, open_decisions_of(found), rounds),
-        "defect_summary": defect_summary(defects),
-    }
-
-
-def _artifacts(request: DashboardRequest, project: Project, found: Task) -> dict[str, Any]:
-    return {"artifacts": list_artifacts(found), "archive": find_archive(found)}
 
 
 def _comments(request: DashboardRequest, project: Project, found: Task) -> dict[str, Any]:
@@ -256,14 +246,19 @@ PARTS: dict[str, MakeContext] = {
     "plan": _plan,
     "steps": _steps,
     "outputs": _outputs,
-    "defects": _defects,
-    "artifacts": _artifacts,
+    "defects": defects_part,
+    "artifacts": artifacts_part,
     "loop": loop_part,
     "comments": _comments,
     "mail": mail_part,
     "assignments": _assignments,
 }
-RAIL_PARTS = {"progress": "steps", "locked": "artifacts", "handoff": "comments"}
+RAIL_PARTS = {
+    "progress": "steps",
+    "children": "steps",
+    "locked": "artifacts",
+    "handoff": "comments",
+}
 
 
 @page

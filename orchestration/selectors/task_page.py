@@ -6,13 +6,14 @@ Source: UI.md section 5.5.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from django.db.models import Count, Q, QuerySet
 
 from orchestration.models import (
     Artifact,
+    ArtifactRead,
     Assessment,
     Assignment,
     AuditEvent,
@@ -33,16 +34,24 @@ from orchestration.states import AssignmentStatus, DecisionStatus, TaskStatus
 
 SHOWN_OUTPUTS = 5
 SHOWN_ROWS = 50
+SHOWN_READERS, SHOWN_READS = 20, 1000
+COMPARED_PLANS = 5
+"""One attempt has three revisions, and more only where Sir guided it or plans were light."""
 
 
 @dataclass(slots=True)
 class PlanRevision:
-    """One revision with its newest audit and, when it was locked, its blueprint."""
+    """One revision with its newest audit and, when it was locked, its blueprint.
+
+    Shape: `steps` and `phases` count what stands under the blueprint now.
+    """
 
     plan: Plan
     audit: AuditReport | None = None
     blueprint: Blueprint | None = None
     deviations: list[Deviation] = field(default_factory=list)
+    steps: int = 0
+    phases: int = 0
 
 
 def read_assessments(task: Task) -> tuple[Assessment | None, list[Assessment]]:
@@ -55,7 +64,22 @@ def read_assessments(task: Task) -> tuple[Assessment | None, list[Assessment]]:
 def list_revisions(task: Task) -> list[PlanRevision]:
     """Every plan revision of a task, oldest first, with audit, blueprint and deviations."""
     plans = task.plans.select_related("agent").defer("body").order_by("-pk")[:SHOWN_ROWS]
-    found = {plan.pk: PlanRevision(plan) for plan in reversed(plans)}
+    return _with_audits(task, list(reversed(plans)))
+
+
+def planned_attempts(task: Task) -> list[int]:
+    """The attempts of a task that have a plan, in order."""
+    return sorted(set(task.plans.order_by().values_list("attempt", flat=True)))
+
+
+def compared_revisions(task: Task, attempt: int) -> list[PlanRevision]:
+    """The newest revisions of one attempt with their bodies, oldest first."""
+    plans = task.plans.select_related("agent").filter(attempt=attempt)
+    return _with_audits(task, list(reversed(plans.order_by("-pk")[:COMPARED_PLANS])))
+
+
+def _with_audits(task: Task, plans: Sequence[Plan]) -> list[PlanRevision]:
+    found = {plan.pk: PlanRevision(plan) for plan in plans}
     for audit in AuditReport.objects.filter(plan__in=found).select_related("agent").order_by("pk"):
         found[audit.plan_id].audit = audit
     for blueprint in task.blueprints.filter(plan__in=found).defer("canonical").order_by("pk"):
@@ -63,6 +87,9 @@ def list_revisions(task: Task) -> list[PlanRevision]:
     locked = {one.blueprint.pk: one for one in found.values() if one.blueprint is not None}
     for deviation in Deviation.objects.filter(blueprint__in=locked).order_by("pk"):
         locked[deviation.blueprint_id].deviations.append(deviation)
+    sizes = Task.objects.filter(blueprint__in=locked).order_by().values_list("blueprint")
+    for pk, steps, phases in sizes.annotate(Count("pk"), Count("phase", distinct=True)):
+        locked[pk].steps, locked[pk].phases = steps, phases
     return list(found.values())
 
 
@@ -127,6 +154,12 @@ def list_defects(task: Task) -> list[Defect]:
     return list(rows[:SHOWN_ROWS])
 
 
+def decisions_about(defects: Sequence[Defect]) -> Mapping[int, int]:
+    """The newest decision about each of some defects: defect id → decision id."""
+    rows = Decision.objects.filter(defect__in=[one.pk for one in defects]).order_by("pk")
+    return dict(rows.values_list("defect_id", "pk"))
+
+
 def open_decisions_of(task: Task) -> list[Decision]:
     """The open decisions about a task and its steps, oldest first."""
     rows = Decision.objects.filter(_family(task), status=DecisionStatus.OPEN.value)
@@ -135,10 +168,11 @@ def open_decisions_of(task: Task) -> list[Decision]:
 
 @dataclass(frozen=True, slots=True)
 class ArtifactItem:
-    """A locked artifact with the number of steps that read it."""
+    """A locked artifact, how many steps read it, and the first of them."""
 
     artifact: Artifact
     readers: int
+    read_by: list[Task]
 
 
 def list_artifacts(task: Task) -> list[ArtifactItem]:
@@ -149,7 +183,21 @@ def list_artifacts(task: Task) -> list[ArtifactItem]:
         .annotate(readers=Count("reads"))
         .order_by("-pk")[:SHOWN_ROWS]
     )
-    return [ArtifactItem(one, one.readers) for one in rows]
+    items = {one.pk: ArtifactItem(one, one.readers, []) for one in rows}
+    reads = ArtifactRead.objects.filter(artifact__in=items).select_related(
+        "task__root", "task__assignee"
+    )
+    for read in reads.order_by("pk")[:SHOWN_READS]:
+        if len(items[read.artifact_id].read_by) < SHOWN_READERS:
+            items[read.artifact_id].read_by.append(read.task)
+    return list(items.values())
+
+
+def list_children(task: Task) -> list[Task]:
+    """What an agent split off below a task that has no plan, oldest first."""
+    if task.is_planned:
+        return []
+    return list(task.children.select_related("assignee").order_by("pk")[:SHOWN_ROWS])
 
 
 def list_comments(task: Task) -> list[Comment]:

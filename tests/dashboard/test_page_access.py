@@ -45,6 +45,7 @@ PAGES = {
     "replay": page("replay", "slug"),
     "task": page("task", "slug", "root"),
     "step": page("task", "slug", "step"),
+    "plans": page("plans", "slug", "root"),
     "assignment": page("assignment", "slug", "assignment"),
     "artifact": page("artifact", "slug", "artifact"),
     "audit": page("audit"),

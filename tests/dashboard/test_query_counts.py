@@ -20,7 +20,7 @@ COUNTS = {
     "/inbox/{decision}/": 21,
     "/projects/": 11,
     "/projects/size/": 37,
-    "/projects/size/tasks/{root}/": 39,
+    "/projects/size/tasks/{root}/": 41,
     "/audit/": 12,
     "/changes/?after=999999&project=size": 6,
     "/projects/size/log/": 7,

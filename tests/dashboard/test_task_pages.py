@@ -11,7 +11,9 @@ from django.urls import reverse
 
 from orchestration.contracts.results import CommentInput
 from orchestration.models import Artifact, Assignment, Project, Task
+from orchestration.services.artifact_reads import read_artifact
 from orchestration.services.intake import NewTask, create_task, submit_message
+from orchestration.services.spawning import NewChild, spawn_task
 from orchestration.services.tasks import add_task_comment
 from orchestration.services.work import Actor
 from orchestration.states import CommentType, TaskStatus
@@ -23,6 +25,7 @@ from tests.factories import (
     claim,
     decide,
     drive,
+    execute,
     fresh,
     hand_in,
     new_agent,
@@ -228,3 +231,52 @@ def test_finished_task_offers_neither_re_plan_nor_cancel(
 def test_unknown_part_is_404(name: str, waiting: Waiting, sir_client: Client) -> None:
     url = reverse("dashboard:task_part", args=["hello", waiting.root.pk, name])
     assert sir_client.get(url).status_code == 404
+
+
+def test_artifacts_name_who_reads_them(sir: User, sir_client: Client) -> None:
+    project, agent = new_project("readers"), new_agent("coder-05")
+    root = submit_plan(project, agent_step("1"), agent_step("2", after=["1"]))
+    drive(project)
+    execute(child(root, "1"), agent)
+    claim(child(root, "2"), agent)
+    artifact = Artifact.objects.get(project=project)
+    read_artifact(artifact_id=artifact.pk, agent=agent, actor=actor_of(agent))
+    for task in (root, child(root, "1")):
+        page = part_of(sir_client, task, project, "artifacts")
+        assert "1 reader" in page
+        reader = reverse("dashboard:task", args=["readers", child(root, "2").pk])
+        assert f'href="{reader}"' in page
+        assert "READERS-1 2" in page
+
+
+def test_defects_unfold_to_their_evidence_fix_and_rounds(
+    waiting: Waiting, sir_client: Client
+) -> None:
+    before = part_of(sir_client, waiting.root, waiting.project, "defects")
+    assert "grep -q hello greeting.txt · exit 1" in before
+    assert "Spell the `greeting` right." in before
+    assert "+hello" in before
+    decision = waiting.decision
+    decide(decision, "approve")
+    drive(waiting.project)
+    after = part_of(sir_client, waiting.root, waiting.project, "defects")
+    assert "Fix round 1" in after
+    assert "Verified" in after
+    assert f'href="{reverse("dashboard:decision", args=[decision.pk])}"' in after
+
+
+def test_children_that_an_agent_split_off_stand_on_its_task(sir: User, sir_client: Client) -> None:
+    project, agent = new_project("split"), new_agent("coder-05")
+    root = create_task(
+        project_id=project.pk, new=NewTask(text="Implement it", route="direct"), actor=SIR
+    )
+    drive(project)
+    claim(root, agent)
+    set_status(root, agent, "working")
+    assert "split off by its agent" not in page_of(sir_client, fresh(root), project)
+    wanted = NewChild(text="打开说明文件", title="Read the manual")
+    made = spawn_task(task_id=root.pk, child=wanted, agent=agent, actor=actor_of(agent))
+    page = page_of(sir_client, fresh(root), project)
+    assert "split off by its agent" in page
+    assert f'href="{reverse("dashboard:task", args=["split", made.pk])}"' in page
+    assert "Read the manual" in part_of(sir_client, root, project, "children")
