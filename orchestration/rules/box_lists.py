@@ -7,7 +7,7 @@ Source: FORMATS ("strict-plan documents", "strict-spec documents"), source docum
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from orchestration.contracts.graph import find_cycles
@@ -303,6 +303,14 @@ def _check_coverage(
 def tick_item(text: str, item: Item) -> str:
     """Tick one box of a list; not another byte changes."""
     return text if item.is_done else tick(text, item.box)
+
+
+def mark_items(text: str, boxes: BoxList, done: Container[str]) -> str:
+    """Tick the boxes with these numbers and open all others; not another byte changes."""
+    for one in boxes.items:
+        if one.is_done != (one.number in done):
+            text = tick(text, one.box, "x" if one.number in done else " ")
+    return text
 
 
 def render_task_md(items: Sequence[Item], *, title: str = "Tasks") -> str:

@@ -176,13 +176,13 @@ def labels_of(table: Mapping[str, Sequence[str]]) -> dict[str, str]:
     return {folded(label): name for name, labels in table.items() for label in (name, *labels)}
 
 
-def tick(text: str, box: Box) -> str:
+def tick(text: str, box: Box, mark: str = "x") -> str:
     """Set the mark of a box, and change nothing else of the document."""
     start = 1 if text.startswith(BOM) else 0
     for number, found in enumerate(_line_starts(text, start), start=1):
         if number == box.line:
             at = found + box.mark_at
-            return f"{text[:at]}x{text[at + 1 :]}"
+            return f"{text[:at]}{mark}{text[at + 1 :]}"
     return text
 
 

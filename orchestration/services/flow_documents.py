@@ -25,7 +25,13 @@ from orchestration.models import (
     WorkflowRun,
 )
 from orchestration.models.rows import new_row
-from orchestration.rules.box_lists import BoxList, parse_plan_md, parse_task_md, tick_item
+from orchestration.rules.box_lists import (
+    BoxList,
+    mark_items,
+    parse_plan_md,
+    parse_task_md,
+    tick_item,
+)
 from orchestration.rules.flow_stages import BOXES, STRICT_PLAN, document_path, is_box_plan
 from orchestration.runner.file_writes import FileContent, FileWrite, read_content, write_all
 from orchestration.services.artifacts import record_locked
@@ -49,6 +55,13 @@ def read_document(run: WorkflowRun, name: str) -> str | None:
     return bytes(data).decode("utf-8", "replace") if data is not None else None
 
 
+def hold_document(task: Task, path: str) -> None:
+    """Lock the standing version of a document before another is made: ticks are versions too."""
+    run = run_of(task)
+    if run is not None:
+        locked(WorkflowDocument.objects.filter(run=run, path=path)).first()
+
+
 def keep_documents(work: Work, task: Task, artifacts: Sequence[Artifact]) -> None:
     """Let newly locked artifacts stand for the documents of their run, and write them out.
 
@@ -61,10 +74,32 @@ def keep_documents(work: Work, task: Task, artifacts: Sequence[Artifact]) -> Non
     for artifact in artifacts:
         if not artifact.name.startswith(f"{run.directory}/"):
             continue
-        _set_standing(work, run, artifact)
+        marked = _keep_marks(work, run, artifact)
+        _set_standing(work, run, marked or artifact)
         output = artifact.output
-        if output is not None and not output.path:
+        if marked is not None:
+            _write_out(work, task, marked.name, bytes(marked.content.data))
+        elif output is not None and not output.path:
             _write_out(work, task, artifact.name, output.content.encode())
+
+
+def _keep_marks(work: Work, run: WorkflowRun, artifact: Artifact) -> Artifact | None:
+    """Lock a new list of boxes once more with the marks of the standing one, where they differ.
+
+    Only the system ticks: who rewrites the list neither takes a tick away nor makes one.
+    Locks: expects the standing document held, so that no box is ticked meanwhile.
+    """
+    if artifact.name != document_path(run.directory, BOXES.get(run.name, "")):
+        return None
+    work.flush()
+    row = WorkflowDocument.objects.filter(run=run, path=artifact.name).first()
+    if row is None:
+        return None
+    standing = _parsed(run, bytes(row.artifact.content.data).decode())
+    done = {one.number for one in standing.items if one.is_done}
+    text = bytes(artifact.content.data).decode()
+    marked = mark_items(text, _parsed(run, text), done)
+    return _next_version(work, artifact, marked.encode()) if marked != text else None
 
 
 def _set_standing(work: Work, run: WorkflowRun, artifact: Artifact) -> None:
@@ -167,6 +202,7 @@ def _next_version(work: Work, standing: Artifact, data: bytes) -> Artifact:
     work.insert([content])
     work.insert([row])
     record_locked(work, row)
+    row.content = content
     return row
 
 

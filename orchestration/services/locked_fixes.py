@@ -14,14 +14,16 @@ from django.db.models import Max
 
 from orchestration.contracts.archive import StaleState
 from orchestration.models import Artifact, ArtifactRead, Defect, Output, StaleConsumer, Task
+from orchestration.rules.marked_text import DocumentInvalid
 from orchestration.seats.authority import refusal_of
 from orchestration.services.artifacts import lock_artifacts
-from orchestration.services.flow_documents import keep_documents
+from orchestration.services.flow_documents import hold_document, keep_documents
 from orchestration.services.inbox import open_decision
 from orchestration.services.intake import begin_roots
 from orchestration.services.locked_defects import make_root, open_locked
 from orchestration.services.lookups import lock_task
 from orchestration.services.moves import move_defect
+from orchestration.services.profile_gate import require_document
 from orchestration.services.work import Work
 from orchestration.states import (
     Complexity,
@@ -56,7 +58,8 @@ def lock_fixed(
     """Lock what a fix task made as the next version of the artifact; mark its consumers stale.
 
     Return why the work is no fix, or the empty string.
-    Locks: takes the step that made it, after the fix task; the caller retries on deadlock.
+    Locks: takes the step that made it, after the fix task, then the document that it stands for;
+    the caller retries on deadlock.
     """
     defect = Defect.objects.select_related("artifact").filter(fix_tasks=task.pk).first()
     old = defect.artifact if defect is not None else None
@@ -77,6 +80,11 @@ def lock_fixed(
     if not named and len(outputs) == 1 and not outputs[0].path:
         # One text handed in under another title is meant for what was asked.
         named = [outputs[0]]
+    if origin.role:
+        hold_document(origin, old.name)
+    faults = _document_faults(origin, old.name, named, files)
+    if faults:
+        return faults
     made = lock_artifacts(work, origin, named, files, name=old.name, has_versions=True)
     if not made:
         return f"nothing new was handed in under the name {old.name!r}"
@@ -87,6 +95,24 @@ def lock_fixed(
     move_defect(work, defect, DefectStatus.VERIFIED)
     work.flush()
     mark_stale(work, origin, defect, old, made[0])
+    return ""
+
+
+def _document_faults(
+    origin: Task, name: str, outputs: Sequence[Output], files: Mapping[str, bytes]
+) -> str:
+    """Say what is wrong with a document of a workflow that was made anew; empty where nothing is.
+
+    It is read by machines: its stage would not have handed it in like this either.
+    """
+    if not origin.role or not outputs:
+        return ""
+    newest = outputs[-1]
+    data = files.get(newest.path) if newest.path else newest.content.encode()
+    try:
+        require_document(origin, name, data or b"")
+    except DocumentInvalid as error:
+        return f"{error.detail} " + "; ".join(one["message"] for one in error.errors)
     return ""
 
 

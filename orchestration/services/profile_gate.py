@@ -164,12 +164,28 @@ def _content_of(task: Task, output: Output) -> str:
     if not output.path:
         return output.content
     data = read_inside(Path(task.project.workspace), output.path, MAX_DOCUMENT_BYTES)
+    return _decoded(output.path, data)
+
+
+def _decoded(path: str, data: bytes) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        fault = Fault(path=output.path, message=f"line {line}: is not valid UTF-8")
-        raise DocumentInvalid(f"{output.path} is no text.", errors=[fault]) from None
+        fault = Fault(path=path, message=f"line {line}: is not valid UTF-8")
+        raise DocumentInvalid(f"{path} is no text.", errors=[fault]) from None
+
+
+def require_document(task: Task, name: str, data: bytes) -> None:
+    """Check what is to stand for a document of a task's workflow; any other name is not checked.
+
+    Errors: DocumentInvalid with every fault.
+    """
+    run = run_of(task)
+    head, _, last = name.rpartition("/")
+    if run is None or head != run.directory:
+        return
+    _check_document(run, last, _decoded(name, data))
 
 
 def _check_document(run: WorkflowRun, name: str, text: str) -> None:
@@ -197,7 +213,10 @@ def _check_document(run: WorkflowRun, name: str, text: str) -> None:
 
 
 def _require_open(run: WorkflowRun, name: str, boxes: BoxList) -> None:
-    """Only the system ticks: a box that comes ticked must be ticked in the standing version."""
+    """Only the system ticks: a box that comes ticked must be ticked in the standing version.
+
+    And what is ticked there stays in the list: its work is done. Errors: DocumentInvalid.
+    """
     standing = read_boxes(run)
     ticked = {one.number for one in standing.items if one.is_done} if standing else set()
     faults = [
@@ -205,8 +224,13 @@ def _require_open(run: WorkflowRun, name: str, boxes: BoxList) -> None:
         for one in boxes.items
         if one.is_done and one.number not in ticked
     ]
+    gone = ticked - {one.number for one in boxes.items}
+    faults += [
+        Fault(path=name, message=f"line 1: box {number} is ticked already and may not go")
+        for number in sorted(gone)
+    ]
     if faults:
-        raise DocumentInvalid(f"{name} comes with ticked boxes.", errors=faults)
+        raise DocumentInvalid(f"{name} does not keep the boxes that are ticked.", errors=faults)
 
 
 def _read_json(model: type[Any], task: Task, outputs: Sequence[Output]) -> Any:

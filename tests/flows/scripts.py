@@ -176,12 +176,16 @@ class Crew:
             agent=self.maker, actor=actor_of(self.maker),
         )  # fmt: skip
 
-    def hand_off(self, task: Task) -> None:
-        """Hand off and ask for the review."""
+    def say(self, task: Task) -> None:
+        """Write the hand-off."""
         comment = CommentInput(comment_type=CommentType.HANDOFF, body="done; nothing open")
         add_task_comment(
             task_id=task.pk, document=comment, agent=self.maker, actor=actor_of(self.maker)
         )
+
+    def hand_off(self, task: Task) -> None:
+        """Hand off and ask for the review."""
+        self.say(task)
         set_status(task, self.maker, "review")
         drive(self.project)
 

@@ -106,6 +106,55 @@ def test_a_fixed_list_of_boxes_stands_and_its_boxes_are_ticked(
     ).exists()
 
 
+def test_a_list_that_is_fixed_while_boxes_are_done_keeps_their_ticks(
+    project: Project, crew: Crew
+) -> None:
+    root = begin(project)
+    run = WorkflowRun.objects.get(task=root)
+    implement = up_to_boxes(crew, root)
+    crew.do(child(implement, "1.1"), ("calc.py", "def add(a, b): ..."), kind="code")
+    name = f"{run.directory}/task.md"
+    standing = Artifact.objects.filter(name=name).latest("version")
+    found = {"severity": "high", "title": "a purpose is missing"}
+    report_defect(artifact_id=standing.pk, document=found, actor=SIR)
+    better = TASK_LIST.replace("Purpose: join them", "Purpose: one module")
+    fix = Task.objects.get(fixes__artifact=standing)
+    crew.do(fix, (name, better))
+    kept = better.replace("- [ ] 1.1", "- [x] 1.1")
+    assert read_document(run, "task.md") == kept
+    assert (Path(project.workspace) / name).read_text() == kept
+    crew.do(child(implement, "1.2"), ("calc.py", "def sub(a, b): ..."), kind="code")
+    crew.do(child(implement, "1.3"), ("calc.py", "all"), kind="code")
+    assert boxes_of(project, run) == {"1.1": True, "1.2": True, "1.3": True}
+    assert fresh(root).status == "done"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        (TASK_LIST.replace("- [ ] 1.2", "- [x] 1.2"), "only the system ticks boxes"),
+        (TASK_LIST.replace("1.1", "2.1"), "box 1.1 is ticked already and may not go"),
+        ("# Tasks\n\nnothing\n", "needs the section"),
+    ],
+)
+def test_a_fix_that_breaks_the_list_of_boxes_is_done_again(
+    project: Project, crew: Crew, wrong: str, why: str
+) -> None:
+    root = begin(project)
+    run = WorkflowRun.objects.get(task=root)
+    implement = up_to_boxes(crew, root)
+    crew.do(child(implement, "1.1"), ("calc.py", "def add(a, b): ..."), kind="code")
+    before = read_document(run, "task.md")
+    standing = Artifact.objects.filter(name=f"{run.directory}/task.md").latest("version")
+    found = {"severity": "high", "title": "a purpose is missing"}
+    report_defect(artifact_id=standing.pk, document=found, actor=SIR)
+    fix = Task.objects.get(fixes__artifact=standing)
+    crew.do(fix, (standing.name, wrong))
+    assert fresh(fix).status == "pending"
+    assert why in fresh(fix).failure_context[-1]["root_cause"]
+    assert read_document(run, "task.md") == before
+
+
 def test_malformed_documents_are_refused_with_every_line_and_nothing_moves(
     project: Project, crew: Crew
 ) -> None:
