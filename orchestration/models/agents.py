@@ -9,9 +9,14 @@ from orchestration.models.projects import Project
 
 
 class Agent(models.Model):
-    """An identity that works over REST. The token is shown once and stored hashed."""
+    """An identity that works over REST. The token is shown once and stored hashed.
+
+    `folded_name` keeps two names apart that differ in case only; neither database folds every
+    script, so it is written with the name.
+    """
 
     name = models.CharField(max_length=120, unique=True)
+    folded_name = models.CharField(max_length=360, unique=True, editable=False)
     scopes = models.JSONField(default=list)
     projects = models.ManyToManyField(Project, blank=True, related_name="agents")
     token_hash = models.CharField(max_length=64, unique=True)

@@ -53,17 +53,19 @@ def create_agent(
     wanted = parse_scopes(scopes)
     token = new_token(AGENT_PREFIX)
     with unit_of_work(actor) as work:
-        _require_free(name)
         try:
             with transaction.atomic():
                 agent = Agent.objects.create(
                     name=name,
+                    folded_name=name.casefold(),
                     scopes=wanted,
                     token_hash=token_hash(token),
                     token_hint=token[:HINT_CHARACTERS],
                 )
         except IntegrityError as error:
-            raise Conflict(f"there is an agent {name!r} already", code="name_taken") from error
+            standing = Agent.objects.filter(folded_name=name.casefold()).first()
+            taken = standing.name if standing is not None else name
+            raise Conflict(f"there is an agent {taken!r} already", code="name_taken") from error
         limited_to = list(projects)
         agent.projects.set(limited_to)
         _record(work, agent, "created", {"projects": [row.slug for row in limited_to]})
@@ -78,13 +80,6 @@ def _require_name(name: str) -> None:
         detail = f"The name {name!r} is reserved."
     message = f"{name!r} is not a name of an agent"
     raise Invalid(detail, errors=[Fault(path="name", message=message)])
-
-
-def _require_free(name: str) -> None:
-    """Raise where an agent has this name but for case; SQL alone folds only ASCII on SQLite."""
-    for taken in Agent.objects.values_list("name", flat=True):
-        if taken.casefold() == name.casefold():
-            raise Conflict(f"there is an agent {taken!r} already", code="name_taken")
 
 
 def change_agent(
