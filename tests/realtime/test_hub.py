@@ -12,7 +12,7 @@ import pytest
 from channels.layers import get_channel_layer
 
 from dashboard import hub as hub_module
-from dashboard.hub import Deaf, Hub, Mailbox, socket_groups
+from dashboard.hub import BEAT, BEAT_TOPIC, Deaf, Hub, Mailbox, socket_groups
 from orchestration.broadcast import INBOX_GROUP, project_group, publisher, send_hints
 from orchestration.contracts.hints import Hint
 
@@ -81,6 +81,17 @@ async def test_first_hint_of_a_burst_is_sent_at_once_and_the_newest_of_the_rest_
         [{"topic": "task:1", "version": 1}], [{"topic": "task:1", "version": 49}],
     )  # fmt: skip
     assert took >= hub_module.WINDOW_SECONDS * 0.9
+
+
+@pytest.mark.parametrize("trailing", [BEAT_TOPIC, "audit:7"])
+async def test_hint_right_after_a_beat_or_a_seal_is_sent_at_once(trailing: str) -> None:
+    mailbox = Mailbox()
+    mailbox.put(trailing, BEAT)
+    assert await mailbox.take() == [BEAT]
+    mailbox.put("task:1", "first", 1)
+    began = asyncio.get_running_loop().time()
+    assert await mailbox.take() == ["first"]
+    assert asyncio.get_running_loop().time() - began < hub_module.WINDOW_SECONDS / 2
 
 
 async def test_topic_is_sent_at_most_four_times_a_second(hub: Hub) -> None:
