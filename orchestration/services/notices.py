@@ -24,10 +24,13 @@ CLOSINGS = {
 
 
 def write_notice(work: Work, decision: Decision, event: NoticeEvent, *, round: int = 0) -> None:
-    """Write one notice and wake whoever delivers it after the commit."""
+    """Write one notice. Only a P0 wakes its deliverer after the commit; the schedule finds others.
+
+    What it does competes with the step that Sir's verdict just started.
+    """
     row = Notice(decision=decision, event=event.value, round=round, created_at=work.now)
     work.insert([row])
-    work.tells = True
+    work.tells = work.tells or decision.is_p0
 
 
 def note_opened(work: Work, decision: Decision, project: Project) -> None:

@@ -237,9 +237,9 @@ def unit_of_work(actor: Actor, *, slot: Slot | None = None) -> Iterator[Work]:
         tells = work.tells
 
         def announce() -> None:
-            publisher.put(hints)
             if wakes:
                 wake_workers(wakes)
+            publisher.put(hints)
             if tells:
                 wake_notifier()
 

@@ -32,6 +32,8 @@ from tests.bench.prompts import prompt_latencies
 from tests.services_up import RedisServer
 
 REPEATS = 3
+PAUSE_SECONDS = 0.1
+"""Between two verdicts of one person, who is slower than that."""
 SIMULATION = {"simulation"}
 Row = tuple[str, str, str]
 
@@ -72,8 +74,7 @@ def measure_embedded(folder: Path, wanted: set[str]) -> list[Row]:
             took = of_three(lambda: workloads.many_runs(place))
             rows.append(("W3 embedded, 200 runs of 5", f"{took:.2f} s", ""))
         if "W4" in wanted:
-            late = [one for _ in range(REPEATS) for one in workloads.decision_latencies(place)]
-            rows.append(("W4 embedded, verdict to next step", words(late), "p50 ≤ 10, p95 ≤ 25"))
+            rows += verdict_rows(place, "embedded", "p50 ≤ 10, p95 ≤ 25")
         if "W6" in wanted:
             rows += hint_rows(place)
         if "prompt" in wanted:
@@ -92,6 +93,20 @@ def prompt_row(name: str, place: Installation) -> Row:
     """The bootstrap prompt on one installation."""
     work = f"prompt {name}, 50 predecessors, 1,000 experiences"
     return work, words(prompt_latencies(place)), "p95 < 50"
+
+
+def verdict_rows(place: Installation, title: str, goal: str) -> list[Row]:
+    """W4 on one installation: verdicts one at a time, and without a pause."""
+    rows: list[Row] = []
+    for pause, how in ((PAUSE_SECONDS, "one at a time"), (0, "without a pause")):
+        late = [
+            one
+            for _ in range(REPEATS)
+            for one in workloads.decision_latencies(place, pause_seconds=pause)
+        ]
+        work = f"W4 {title}, verdict to next step, {how}"
+        rows.append((work, words(late), goal if pause else ""))
+    return rows
 
 
 def hint_rows(place: Installation) -> list[Row]:
@@ -141,8 +156,7 @@ def measure_scaled_out(folder: Path, wanted: set[str]) -> list[Row]:
             took = of_three(lambda: workloads.many_runs(place))
             rows.append(("W3 PostgreSQL + Redis, 200 runs of 5", f"{took:.2f} s", ""))
         if "W4" in wanted:
-            late = [one for _ in range(REPEATS) for one in workloads.decision_latencies(place)]
-            rows.append(("W4 PostgreSQL + Redis", words(late), "p50 ≤ 20, p95 ≤ 40"))
+            rows += verdict_rows(place, "PostgreSQL + Redis", "p50 ≤ 20, p95 ≤ 40")
         if "prompt" in wanted:
             rows.append(prompt_row("PostgreSQL", place))
     if {"W1", "W3"} & wanted:

@@ -67,8 +67,14 @@ def many_runs(installation: Installation, runs: int = 200, length: int = 5) -> f
     return time.monotonic() - began
 
 
-def decision_latencies(installation: Installation, count: int = 40) -> list[float]:
-    """W4: from sending Sir's verdict to the start of the step behind it. Units: milliseconds."""
+def decision_latencies(
+    installation: Installation, *, pause_seconds: float, count: int = 40
+) -> list[float]:
+    """W4: from sending Sir's verdict to the start of the step behind it. Units: milliseconds.
+
+    With a pause each verdict meets a server at rest, as one person's does; without one each also
+    waits for the work that the verdicts before it set off.
+    """
     project = installation.new_project({**WIDE_OPEN, "commands": {"allow": ["false"]}})
     steps: list[dict[str, Any]] = []
     for number in range(count):
@@ -95,6 +101,7 @@ def decision_latencies(installation: Installation, count: int = 40) -> list[floa
         }  # fmt: skip
         sent[f"then{key}"] = time.monotonic_ns()
         installation.post(f"decisions/{decision['id']}/decide", verdict)
+        time.sleep(pause_seconds)
     installation.wait_for_done(project)
     seen = moments(installation, project)
     return [(seen[key][0] - at) / 1e6 for key, at in sent.items()]
