@@ -29,6 +29,8 @@ from orchestration.models import (
     TaskDependency,
     Verification,
 )
+from orchestration.models.prepared import Prepared
+from orchestration.models.rows import fetch_rows
 from orchestration.states import (
     SUPERSEDED_REASON,
     AssignmentStatus,
@@ -43,6 +45,9 @@ MOST_LESSONS = 200
 _STEP_FIELDS = (
     "pk", "number", "parent_id", "step_key", "title", "role", "phase", "depth", "status",
     "cancel_reason", "run", "verify", "resources", "failure_context", "attempt",
+)  # fmt: skip
+_ARTIFACT_FIELDS = (
+    "pk", "task_id", "name", "version", "type", "size_bytes", "content_id", "exception_note",
 )  # fmt: skip
 
 
@@ -63,6 +68,107 @@ class StepRow:
     failures: list[Mapping[str, Any]]
 
 
+def _tree_of(root_id: int) -> QuerySet[Task, int]:
+    return Task.objects.filter(Q(pk=root_id) | Q(root=root_id)).values_list("pk", flat=True)
+
+
+@Prepared
+def _steps(root_id: int) -> QuerySet[Any, Any]:
+    rows = Task.objects.filter(root=root_id, is_superseded=False)
+    rows = rows.exclude(cancel_reason=SUPERSEDED_REASON).order_by("depth", "phase", "pk")
+    return rows.values_list(*_STEP_FIELDS)
+
+
+@Prepared
+def _edges(root_id: int) -> QuerySet[Any, Any]:
+    rows = TaskDependency.objects.filter(task__root=root_id).order_by("pk")
+    return rows.values_list("requires_id", "task_id")
+
+
+@Prepared
+def _artifacts(root_id: int) -> QuerySet[Any, Any]:
+    rows = Artifact.objects.filter(task__in=_tree_of(root_id)).order_by("version", "pk")
+    return rows.values_list(*_ARTIFACT_FIELDS)
+
+
+@Prepared
+def _reads(root_id: int) -> QuerySet[Any, Any]:
+    rows = ArtifactRead.objects.filter(artifact__task__in=_tree_of(root_id)).order_by("pk")
+    return rows.values_list("artifact__task_id", "task_id", "artifact__name", "artifact__version")
+
+
+@Prepared
+def _makers(root_id: int) -> QuerySet[Any, Any]:
+    rows = Assignment.objects.filter(
+        task__in=_tree_of(root_id),
+        seat=Seat.EXECUTOR.value,
+        status=AssignmentStatus.DONE.value,
+    )
+    return rows.order_by("pk").values_list("task_id", "agent__name", "backend")
+
+
+@Prepared
+def _layers(root_id: int) -> QuerySet[Any, Any]:
+    rows = Verification.objects.filter(task__in=_tree_of(root_id)).order_by()
+    return rows.values_list("layer", "outcome").annotate(Count("pk"))
+
+
+@Prepared
+def _runs(root_id: int) -> QuerySet[Any, Any]:
+    rows = Verification.objects.filter(task__in=_tree_of(root_id), command__isnull=False)
+    return rows.order_by("pk").values_list("task_id", "command", "outcome", "exit_code")
+
+
+@Prepared
+def _reviews(root_id: int) -> QuerySet[Any, Any]:
+    rows = QAReview.objects.filter(task__in=_tree_of(root_id)).order_by()
+    return rows.values_list("verdict").annotate(Count("pk"))
+
+
+@Prepared
+def _defects(root_id: int) -> QuerySet[Any, Any]:
+    return Defect.objects.filter(task__in=_tree_of(root_id)).values_list("pk")
+
+
+@Prepared
+def _decisions(root_id: int) -> QuerySet[Any, Any]:
+    rows = Decision.objects.filter(
+        task__in=_tree_of(root_id),
+        status__in=[DecisionStatus.DECIDED.value, DecisionStatus.EXPIRED.value],
+    )
+    return rows.values_list("pk")
+
+
+@Prepared
+def _blueprints(root_id: int) -> QuerySet[Any, Any]:
+    rows = Blueprint.objects.filter(task=root_id).order_by("-number")
+    return rows.values_list("number", "sha256", "plan_id")[:1]
+
+
+@Prepared
+def _deviations(root_id: int) -> QuerySet[Any, Any]:
+    return Deviation.objects.filter(blueprint__task__in=_tree_of(root_id)).values_list("pk")
+
+
+@Prepared
+def _handoffs(root_id: int) -> QuerySet[Any, Any]:
+    rows = Comment.objects.filter(
+        task__in=_tree_of(root_id),
+        comment_type=CommentType.HANDOFF.value,
+        agent__isnull=False,
+    )
+    return rows.order_by("-pk").values_list("task_id", "body")[:MOST_LESSONS]
+
+
+@dataclass(frozen=True, slots=True)
+class LockedPlan:
+    """What an archive says of a blueprint."""
+
+    number: int
+    sha256: str
+    plan_id: int
+
+
 class ArchiveFacts:
     """Everything about one root that an archive says. Each part is read once, when asked for."""
 
@@ -70,18 +176,10 @@ class ArchiveFacts:
         self.root = root
         self.key = str(root)
 
-    def _tree(self) -> QuerySet[Task, int]:
-        return Task.objects.filter(Q(pk=self.root.pk) | Q(root=self.root.pk)).values_list(
-            "pk", flat=True
-        )
-
     @cached_property
     def steps(self) -> list[StepRow]:
         """Every step that counts, in the order of the plan; a root without steps is its own."""
-        rows = Task.objects.filter(root=self.root.pk, is_superseded=False).exclude(
-            cancel_reason=SUPERSEDED_REASON
-        )
-        found = list(rows.order_by("depth", "phase", "pk").values(*_STEP_FIELDS))
+        found = [dict(zip(_STEP_FIELDS, row, strict=True)) for row in _steps(self.root.pk)]
         if not found:
             own = Task.objects.filter(pk=self.root.pk).values(*_STEP_FIELDS)[0]
             return [_step(own, self.key)]
@@ -100,23 +198,22 @@ class ArchiveFacts:
     @cached_property
     def edges(self) -> list[tuple[int, int]]:
         """Who starts after whom. Shape: (required step, step)."""
-        rows = TaskDependency.objects.filter(task__root=self.root.pk).order_by("pk")
         known = self.labels
         return [
-            pair for pair in rows.values_list("requires_id", "task_id")
-            if pair[0] in known and pair[1] in known
-        ]  # fmt: skip
+            (source, target)
+            for source, target in _edges(self.root.pk)
+            if source in known and target in known
+        ]
 
     @cached_property
     def artifacts(self) -> list[dict[str, Any]]:
         """The newest locked version of each artifact, without archives, by path."""
-        rows = Artifact.objects.filter(task__in=self._tree()).order_by("version", "pk")
+        rows = (dict(zip(_ARTIFACT_FIELDS, row, strict=True)) for row in _artifacts(self.root.pk))
         newest: dict[tuple[int, str], dict[str, Any]] = {
-            (row["task_id"], row["name"]): dict(row)
-            for row in rows.values("pk", "task_id", "name", "version", "type", "size_bytes",
-                                   "content_id", "exception_note")
+            (row["task_id"], row["name"]): row
+            for row in rows
             if not (row["task_id"] == self.root.pk and row["name"] in ARCHIVE_NAMES)
-        }  # fmt: skip
+        }
         return sorted(newest.values(), key=lambda row: (row["name"], row["task_id"]))
 
     @cached_property
@@ -130,10 +227,9 @@ class ArchiveFacts:
     @cached_property
     def reads(self) -> list[tuple[int, int, str, int]]:
         """Who read what. Shape: (making task, reading task, name, version)."""
-        rows = ArtifactRead.objects.filter(artifact__task__in=self._tree()).order_by("pk")
-        return list(
-            rows.values_list("artifact__task_id", "task_id", "artifact__name", "artifact__version")
-        )
+        return [
+            (maker, reader, name, version) for maker, reader, name, version in _reads(self.root.pk)
+        ]
 
     def outside_keys(self, ids: set[int]) -> dict[int, str]:
         """Readable keys of tasks outside this tree."""
@@ -144,57 +240,44 @@ class ArchiveFacts:
     @cached_property
     def makers(self) -> dict[int, str]:
         """Who executed each step last: an agent, or one of our own backends."""
-        rows = Assignment.objects.filter(
-            task__in=self._tree(),
-            seat=Seat.EXECUTOR.value,
-            status=AssignmentStatus.DONE.value,
-        )
         return {
             task_id: f"agent:{agent}" if agent else backend
-            for task_id, agent, backend in rows.order_by("pk").values_list(
-                "task_id", "agent__name", "backend"
-            )
+            for task_id, agent, backend in _makers(self.root.pk)
         }
 
     @cached_property
     def layers(self) -> dict[str, Counter[str]]:
         """How often each verification layer passed, failed or was impossible."""
-        rows = Verification.objects.filter(task__in=self._tree()).order_by()
         counts: dict[str, Counter[str]] = defaultdict(Counter)
-        for layer, outcome, count in rows.values_list("layer", "outcome").annotate(Count("pk")):
+        for layer, outcome, count in _layers(self.root.pk):
             counts[layer][outcome] += count
         return dict(sorted(counts.items()))
 
     @cached_property
     def runs(self) -> dict[int, dict[str, tuple[str, int | None]]]:
         """The newest run of each command of each step. Shape: outcome and exit code by command."""
-        rows = Verification.objects.filter(task__in=self._tree(), command__isnull=False)
         found: dict[int, dict[str, tuple[str, int | None]]] = defaultdict(dict)
-        for task_id, command, outcome, code in rows.order_by("pk").values_list(
-            "task_id", "command", "outcome", "exit_code"
-        ):
+        for task_id, command, outcome, code in _runs(self.root.pk):
             found[task_id][" ".join((command or {}).get("argv", ()))] = (outcome, code)
         return found
 
     @cached_property
     def reviews(self) -> Counter[str]:
         """QA's verdicts, counted."""
-        rows = QAReview.objects.filter(task__in=self._tree()).order_by()
-        return Counter(dict(rows.values_list("verdict").annotate(Count("pk"))))
+        return Counter(dict(_reviews(self.root.pk)))
 
     @cached_property
     def defects(self) -> list[Defect]:
         """Every defect, oldest first."""
-        return list(Defect.objects.filter(task__in=self._tree()).order_by("pk"))
+        ids = [pk for (pk,) in _defects(self.root.pk)]
+        return list(Defect.objects.filter(pk__in=ids).order_by("pk")) if ids else []
 
     @cached_property
     def decisions(self) -> list[Decision]:
         """Every verdict that was given, oldest first."""
-        rows = Decision.objects.filter(
-            task__in=self._tree(),
-            status__in=[DecisionStatus.DECIDED.value, DecisionStatus.EXPIRED.value],
-        )
-        return list(rows.select_related("decided_by").order_by("decided_at", "pk"))
+        ids = [pk for (pk,) in _decisions(self.root.pk)]
+        rows = Decision.objects.filter(pk__in=ids).select_related("decided_by")
+        return list(rows.order_by("decided_at", "pk")) if ids else []
 
     @cached_property
     def waiver(self) -> Decision | None:
@@ -208,38 +291,37 @@ class ArchiveFacts:
     @cached_property
     def plan(self) -> Plan | None:
         """The plan that was carried out last: the newest locked one, else the light plan."""
-        blueprint = self.blueprint
-        if blueprint is not None:
-            return blueprint.plan
-        return self.root.plans.filter(is_light=True).order_by("pk").last()
+        if self.blueprint is not None:
+            return fetch_rows(Plan, "id = %s", [self.blueprint.plan_id])[0]
+        light = fetch_rows(
+            Plan, "task_id = %s AND is_light ORDER BY id DESC LIMIT 1", [self.root.pk]
+        )
+        return light[0] if light else None
 
     @cached_property
-    def blueprint(self) -> Blueprint | None:
+    def blueprint(self) -> LockedPlan | None:
         """The newest locked blueprint of the root."""
-        rows = Blueprint.objects.filter(task=self.root).select_related("plan").defer("canonical")
-        return rows.order_by("number").last()
+        rows = _blueprints(self.root.pk)
+        return LockedPlan(*rows[0]) if rows else None
 
     @cached_property
     def plan_audit(self) -> AuditReport | None:
         """What the audit said of the plan that was carried out."""
-        return self.plan.audits.order_by("pk").last() if self.plan is not None else None
+        if self.plan is None:
+            return None
+        rows = fetch_rows(AuditReport, "plan_id = %s ORDER BY id DESC LIMIT 1", [self.plan.pk])
+        return rows[0] if rows else None
 
     @cached_property
     def deviations(self) -> list[Deviation]:
         """Every deviation in the tree, oldest first."""
-        rows = Deviation.objects.filter(blueprint__task__in=self._tree())
-        return list(rows.order_by("pk"))
+        ids = [pk for (pk,) in _deviations(self.root.pk)]
+        return list(Deviation.objects.filter(pk__in=ids).order_by("pk")) if ids else []
 
     @cached_property
     def handoffs(self) -> list[tuple[int, str]]:
         """The newest hand-offs that agents wrote, oldest first. Shape: (task, text)."""
-        rows = Comment.objects.filter(
-            task__in=self._tree(),
-            comment_type=CommentType.HANDOFF.value,
-            agent__isnull=False,
-        )
-        newest = rows.order_by("-pk").values_list("task_id", "body")[:MOST_LESSONS]
-        return list(reversed(newest))
+        return [(task_id, body) for task_id, body in reversed(_handoffs(self.root.pk))]
 
 
 def _step(row: Mapping[str, Any], label: str) -> StepRow:

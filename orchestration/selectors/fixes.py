@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from django.db.models import Q, QuerySet
 
 from orchestration.models import Defect, Task
+from orchestration.models.prepared import Prepared
 from orchestration.states import DEFECT_UNFINISHED, TaskStatus
 
 _UNFINISHED = [state.value for state in DEFECT_UNFINISHED]
@@ -22,8 +24,13 @@ def unfinished_locked() -> QuerySet[Defect]:
 
 def waits_for_fix(root: Task) -> bool:
     """Whether what a root locked has a defect that is not ended yet. Costs one query."""
-    below = Q(task__root=root, task__status=TaskStatus.DONE.value)
-    return unfinished_locked().filter(Q(task=root) | below).exists()
+    return bool(_any_unfinished(root.pk))
+
+
+@Prepared
+def _any_unfinished(root_id: int) -> QuerySet[Any, Any]:
+    below = Q(task__root=root_id, task__status=TaskStatus.DONE.value)
+    return unfinished_locked().filter(Q(task=root_id) | below).values_list("pk")[:1]
 
 
 def open_fixes(task_ids: Sequence[int]) -> list[int]:

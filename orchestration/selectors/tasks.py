@@ -11,6 +11,8 @@ from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from orchestration.models import Decision, Project, Task, TaskDependency
+from orchestration.models.prepared import Prepared
+from orchestration.models.rows import fetch_columns, new_row
 from orchestration.states import (
     MASTER_VIEW,
     TASK_HOLDS_SLOT,
@@ -27,6 +29,10 @@ PLANNED_ROUTES = (Route.THREE_STEP.value, Route.WORKFLOW.value)
 HELD = [state.value for state in TASK_HOLDS_SLOT]
 FAILED_MASTER = MASTER_VIEW[TaskStatus.FAILED]
 OUTCOME_PREFIXES = ("failed: ", "NO-GO: ", "waived: ")
+MASTER_COLUMNS = (
+    "id", "number", "external_key", "title", "description", "spec_id", "rank", "status",
+    "status_detail", "cancel_reason", "last_outcome", "failure_count",
+)  # fmt: skip
 IMPORTED_REASON = "imported"
 """`cancel_reason` of a task that came in cancelled; nobody gave a reason for it."""
 
@@ -173,24 +179,29 @@ def ready_tasks(project: Project) -> QuerySet[Task]:
     )
 
 
+@Prepared
+def _edges_between_roots(project_id: int) -> QuerySet[Any, Any]:
+    rows = TaskDependency.objects.filter(task__project=project_id, task__parent__isnull=True)
+    return rows.order_by("pk").values_list("task_id", "requires_id")
+
+
 def master_list(project: Project) -> dict[str, dict[str, Any]]:
     """Give a project's master list. Shape: FORMATS ("Master task list"), in order of rank.
 
     A field that was never given is left out, so that what was imported comes back the same.
     """
-    roots = list(
-        Task.objects.filter(
-            project=project, parent__isnull=True, kind=TaskKind.TASK.value
-        ).order_by("rank", "pk")
-    )
-    names = {}
-    for root in roots:
-        root.project = project
-        names[root.pk] = root.external_key or str(root)
+    where = f"project_id = %s AND parent_id IS NULL AND kind = '{TaskKind.TASK}' ORDER BY rank, id"
+    rows = fetch_columns(Task, MASTER_COLUMNS, where, [project.pk])
+    # A whole row has 60 columns, and every command up to its limit keeps the whole list.
+    roots = [
+        new_row(Task, project=project, **dict(zip(MASTER_COLUMNS, row, strict=True)))
+        for row in rows
+    ]
+    names = {root.pk: root.external_key or str(root) for root in roots}
     needed: dict[int, list[str]] = {}
-    edges = TaskDependency.objects.filter(task__in=names, requires__in=names)
-    for task_id, requires_id in edges.order_by("pk").values_list("task_id", "requires_id"):
-        needed.setdefault(task_id, []).append(names[requires_id])
+    for task_id, requires_id in _edges_between_roots(project.pk):
+        if task_id in names and requires_id in names:
+            needed.setdefault(task_id, []).append(names[requires_id])
     return {names[root.pk]: _master_entry(root, needed.get(root.pk, [])) for root in roots}
 
 

@@ -8,7 +8,9 @@ Source: DESIGN section 10, FORMATS ("Delivery archive").
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from orchestration.contracts.archive import WITH_EXCEPTIONS, ArchiveDocument
@@ -21,6 +23,7 @@ from orchestration.models import (
     Project,
     Task,
 )
+from orchestration.models.prepared import Prepared
 from orchestration.models.rows import new_row
 from orchestration.rules.archive_text import archive_markdown, cell, changelog_entry
 from orchestration.rules.archive_words import words_of
@@ -56,7 +59,7 @@ def write_archive(work: Work, root: Task) -> DeliveryArchive | None:
     if not is_archived(root):
         return None
     work.flush()
-    number = DeliveryArchive.objects.filter(task=root).count() + 1
+    number = len(_archives(root.pk)) + 1
     document = read_archive(root, number=number, at=work.now)
     with work.as_system():
         archive = _lock(work, root, document)
@@ -64,6 +67,11 @@ def write_archive(work: Work, root: Task) -> DeliveryArchive | None:
         learn_from_archive(work, root, document)
     work.flush()
     return archive
+
+
+@Prepared
+def _archives(root_id: int) -> QuerySet[Any, Any]:
+    return DeliveryArchive.objects.filter(task=root_id).order_by("number").values_list("pk")
 
 
 def _lock(work: Work, root: Task, document: ArchiveDocument) -> DeliveryArchive:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from django.db.models import Max
+from django.db.models import Max, QuerySet
 
 from orchestration.models import (
     Artifact,
@@ -16,6 +17,7 @@ from orchestration.models import (
     Output,
     Task,
 )
+from orchestration.models.prepared import Prepared
 from orchestration.models.rows import new_row
 from orchestration.services.work import Work
 from orchestration.states import OutputType
@@ -64,7 +66,7 @@ def lock_document(work: Work, task: Task, name: str, data: bytes) -> Artifact:
     """Lock a document that we wrote ourselves as the next version of its name."""
     digest = hashlib.sha256(data).hexdigest()
     content = new_row(ArtifactContent, sha256=digest, size_bytes=len(data), data=data)
-    newest = task.artifacts.filter(name=name).aggregate(newest=Max("version"))["newest"] or 0
+    newest = dict(_newest_versions(task.pk)).get(name, 0)
     row = new_row(
         Artifact,
         project_id=task.project_id,
@@ -80,6 +82,12 @@ def lock_document(work: Work, task: Task, name: str, data: bytes) -> Artifact:
     work.insert([row])
     record_locked(work, row)
     return row
+
+
+@Prepared
+def _newest_versions(task_id: int) -> QuerySet[Any, Any]:
+    rows = Artifact.objects.filter(task=task_id).order_by()
+    return rows.values_list("name").annotate(Max("version"))
 
 
 def record_locked(work: Work, row: Artifact) -> None:

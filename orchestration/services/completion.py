@@ -7,8 +7,13 @@ Source: DESIGN sections 3, 4 and 7.
 
 from __future__ import annotations
 
+from typing import Any
+
+from django.db.models import QuerySet
+
 from orchestration.contracts.results import CommentInput, OutputInput
 from orchestration.models import Artifact, Assignment, Task
+from orchestration.models.prepared import Prepared
 from orchestration.models.statements import (
     first_unfinished_phase,
     is_root_stopped,
@@ -138,6 +143,18 @@ def finish_planned(work: Work, task: Task) -> list[Assignment]:
     return complete_task(work, task, parent)
 
 
+@Prepared
+def _artifacts_below(parent_id: int) -> QuerySet[Any, Any]:
+    rows = Artifact.objects.filter(task__parent=parent_id).order_by("pk")
+    return rows.values_list("task_id", "name", "version")
+
+
+@Prepared
+def _steps_below(parent_id: int) -> QuerySet[Any, Any]:
+    rows = Task.objects.filter(parent=parent_id, is_superseded=False).order_by("phase", "pk")
+    return rows.values_list("pk", "step_key", "title", "status", "cancel_reason")
+
+
 def step_report(task: Task) -> tuple[str, str]:
     """Write the report of a planned task: what each step did, from rows only.
 
@@ -145,14 +162,10 @@ def step_report(task: Task) -> tuple[str, str]:
     """
     lines = [f"# {task.title}", ""]
     made: dict[int, list[str]] = {}
-    artifacts = Artifact.objects.filter(task__parent=task).order_by("pk")
-    for task_id, name, version in artifacts.values_list("task_id", "name", "version"):
+    for task_id, name, version in _artifacts_below(task.pk):
         made.setdefault(task_id, []).append(f"{name} v{version}")
-    steps = task.children.filter(is_superseded=False).order_by("phase", "pk")
     done = skipped = 0
-    for pk, key, title, status, reason in steps.values_list(
-        "pk", "step_key", "title", "status", "cancel_reason"
-    ):
+    for pk, key, title, status, reason in _steps_below(task.pk):
         done += status == TaskStatus.DONE
         skipped += reason == SKIPPED_REASON
         listed = f" ({', '.join(made[pk])})" if pk in made else ""

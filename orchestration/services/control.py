@@ -22,6 +22,8 @@ from orchestration.models import (
     TaskDependency,
     ValidationPackage,
 )
+from orchestration.models.prepared import Prepared
+from orchestration.models.rows import fetch_rows
 from orchestration.models.statements import waiting_roots
 from orchestration.selectors.tasks import master_entries, master_list
 from orchestration.services.archive import final_report
@@ -117,8 +119,8 @@ def command_end(
     """
     work.flush()
     withdraw_loop_question(work, project)
-    done = _roots(project).filter(status=TaskStatus.DONE.value).exclude(route=Route.DIRECT.value)
-    last = root or _roots(project).order_by("-updated_at", "-pk").first()
+    done = _roots(project.pk).filter(status=TaskStatus.DONE.value).exclude(route=Route.DIRECT.value)
+    last = root or _roots(project.pk).order_by("-updated_at", "-pk").first()
     if last is None or not done.exists():
         return None
     return _issue(
@@ -171,29 +173,40 @@ def next_root(project: Project) -> Task | None:
 
     Small work that somebody has in hand does not hide the root that was just sent to planning.
     """
-    begun = _roots(project).filter(status__in=[state.value for state in BEGUN])
-    found = begun.order_by("-is_planned", "rank", "pk").first()
-    if found is None or not found.is_planned:
+    begun = _first_begun(project.pk)
+    if not (begun and begun[0][1]):
         planned = waiting_roots(project.pk, limit=1)
-        found = planned[0] if planned else found
-    if found is None:
-        startable = _roots(project).filter(
-            status__in=[state.value for state in STARTABLE], remaining_dependencies=0
-        )
-        found = startable.order_by("rank", "pk").first()
-    if found is not None:
+        if planned:
+            planned[0].project = project
+            return planned[0]
+    for pk, _ in begun or _first_startable(project.pk):
+        found = fetch_rows(Task, "id = %s", [pk])[0]
         found.project = project
-    return found
+        return found
+    return None
+
+
+@Prepared
+def _first_begun(project_id: int) -> QuerySet[Any, Any]:
+    rows = _roots(project_id).filter(status__in=[state.value for state in BEGUN])
+    return rows.order_by("-is_planned", "rank", "pk").values_list("pk", "is_planned")[:1]
+
+
+@Prepared
+def _first_startable(project_id: int) -> QuerySet[Any, Any]:
+    states = [state.value for state in STARTABLE]
+    rows = _roots(project_id).filter(status__in=states, remaining_dependencies=0)
+    return rows.order_by("rank", "pk").values_list("pk", "is_planned")[:1]
 
 
 def _blockers(project: Project) -> list[Task]:
     """List the roots that have not ended, by rank."""
-    rows = _roots(project).exclude(status__in=ENDED)
+    rows = _roots(project.pk).exclude(status__in=ENDED)
     return list(rows.order_by("rank", "pk")[:NAMED_BLOCKERS])
 
 
-def _roots(project: Project) -> QuerySet[Task]:
-    return Task.objects.filter(project=project, parent__isnull=True, kind=TaskKind.TASK.value)
+def _roots(project_id: int) -> QuerySet[Task]:
+    return Task.objects.filter(project=project_id, parent__isnull=True, kind=TaskKind.TASK.value)
 
 
 def _context(task: Task, spec_id: str, failure: Mapping[str, str] | None) -> dict[str, Any]:
@@ -216,7 +229,7 @@ def _issue(
     touched: Sequence[Task] = (),
 ) -> ControlCommand:
     work.flush()
-    is_partial = _roots(project)[: LIST_MAX + 1].count() > LIST_MAX
+    is_partial = len(_first_roots(project.pk)) > LIST_MAX
     rows = [root, *(one for one in touched if one.pk != root.pk)]
     row = ControlCommand.objects.create(
         project=project,
@@ -290,10 +303,24 @@ def withdraw_loop_question(work: Work, project: Project) -> None:
 
 def _loop_questions(project: Project) -> list[Decision]:
     """Lock and list the open items of a project in which nothing could start."""
+    ids = [pk for (pk,) in _loop_question_ids(project.pk)]
+    if not ids:
+        return []
+    rows = Decision.objects.filter(pk__in=ids, status=DecisionStatus.OPEN.value)
+    return list(locked(rows).order_by("pk"))
+
+
+@Prepared
+def _loop_question_ids(project_id: int) -> QuerySet[Any, Any]:
     rows = Decision.objects.filter(
-        project=project,
+        project=project_id,
         kind=DecisionKind.WAITING_HUMAN.value,
         status=DecisionStatus.OPEN.value,
         content__reason=LOOP,
     )
-    return list(locked(rows).order_by("pk"))
+    return rows.values_list("pk")
+
+
+@Prepared
+def _first_roots(project_id: int) -> QuerySet[Any, Any]:
+    return _roots(project_id).order_by().values_list("pk")[: LIST_MAX + 1]

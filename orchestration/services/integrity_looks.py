@@ -11,9 +11,10 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from django.db import connection
-from django.db.models import Model, OuterRef, Q, Subquery, Value
+from django.db.models import Model, OuterRef, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce, Concat
 from django.utils import timezone
 
@@ -32,6 +33,7 @@ from orchestration.models import (
     Task,
     TaskDependency,
 )
+from orchestration.models.prepared import Prepared
 from orchestration.models.statements import EVENT_COLUMNS
 from orchestration.services.audit import SETTLED_AFTER, event_digest
 from orchestration.services.work import locked
@@ -347,14 +349,19 @@ def quick_faults(project_id: int, root_id: int) -> list[IntegrityFault]:
     return [*_root_cycles(project_id), *_changed_states(project_id, root_id)]
 
 
-def _changed_states(project_id: int, root_id: int) -> Iterator[IntegrityFault]:
-    """Find a root and tasks of its tree in another state than their own events left them in."""
+@Prepared
+def _otherwise_told(root_id: int) -> QuerySet[Any, Any]:
     events = AuditEvent.objects.filter(task=OuterRef("pk"), kind__in=TASK_KINDS).order_by("-pk")
     told = Coalesce(Subquery(events.values("kind")[:1]), Value(""))
     tree = Task.objects.filter(Q(pk=root_id) | Q(root=root_id)).annotate(told=told)
-    known = frozenset(state.value for state in TaskStatus)
     changed = tree.exclude(told=Concat(Value("task."), "status")).order_by("pk")
-    for pk, status, kind in changed.values_list("pk", "status", "told")[:CONTENTS]:
+    return changed.values_list("pk", "status", "told")[:CONTENTS]
+
+
+def _changed_states(project_id: int, root_id: int) -> Iterator[IntegrityFault]:
+    """Find a root and tasks of its tree in another state than their own events left them in."""
+    known = frozenset(state.value for state in TaskStatus)
+    for pk, status, kind in _otherwise_told(root_id):
         subject = f"task:{pk}"
         # Only a root is ever imported, and that event names its state in its facts.
         explained = (
@@ -365,12 +372,16 @@ def _changed_states(project_id: int, root_id: int) -> Iterator[IntegrityFault]:
             yield found
 
 
+@Prepared
+def _root_edges(project_id: int) -> QuerySet[Any, Any]:
+    edges = TaskDependency.objects.filter(task__project=project_id, task__parent__isnull=True)
+    return edges.order_by().values_list("task_id", "requires_id", "requires__project_id")
+
+
 def _root_cycles(project_id: int) -> Iterator[IntegrityFault]:
     """Find what is wrong between the roots of a project; a locked plan holds the steps."""
-    edges = TaskDependency.objects.filter(task__project=project_id, task__parent__isnull=True)
     graph: dict[str, list[str]] = {}
-    rows = edges.order_by().values_list("task_id", "requires_id", "requires__project_id")
-    for task_id, requires_id, home in rows:
+    for task_id, requires_id, home in _root_edges(project_id):
         graph.setdefault(str(task_id), []).append(str(requires_id))
         graph.setdefault(str(requires_id), [])
         if home != project_id:

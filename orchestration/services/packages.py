@@ -12,11 +12,12 @@ from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet
 
 from orchestration.contracts.loop import FailureClass, Verdict
 from orchestration.contracts.validation import FAILED, PASSED, Package
 from orchestration.models import Defect, QAReview, Task, ValidationPackage, Verification
+from orchestration.models.prepared import Prepared
 from orchestration.models.rows import new_row
 from orchestration.services.claim_findings import keys_of
 from orchestration.services.work import Work
@@ -39,21 +40,16 @@ TRANSIENT = frozenset({FailureClass.ENVIRONMENT.value})
 
 def build_package(root: Task, at: Any) -> Package:
     """Judge a root's finished work by rules. Shape: a few queries, whatever the plan's size."""
-    tree = _tree(root)
-    failing = _open_checks(tree)
+    failing = _open_checks(root)
     failed = [row for row in failing if row.outcome == LayerOutcome.FAILED]
     stuck = [row for row in failing if row.outcome == LayerOutcome.NOT_POSSIBLE]
-    unfinished = [state.value for state in DEFECT_UNFINISHED]
-    defects = list(
-        Defect.objects.filter(task__in=tree, status__in=unfinished)
-        .select_related("task").order_by("pk")[:SHOWN]
-    )  # fmt: skip
+    defects = _in_order(_unfinished(root.pk))
     document: dict[str, Any] = {
         "verdict": Verdict.GO.value,
         "at": at.isoformat(),
         "basis": BY_RULES,
-        "summary": _summary(tree, failing, defects),
-        "evidence": _exceptions(root, tree),
+        "summary": _summary(root, failing, defects),
+        "evidence": _exceptions(root),
     }
     if failed:
         words = f"planned check failed: {_place(failed[0].task)}{failed[0].name}"
@@ -86,17 +82,54 @@ def _place(task: Task) -> str:
     return f"step {task.step_key}: " if task.step_key else ""
 
 
-def _tree(root: Task) -> QuerySet[Task]:
+def _tree(root_id: int) -> QuerySet[Task]:
     """The root and every step below it that is done; what was cancelled proves nothing."""
-    below = Q(root=root, is_superseded=False, status=TaskStatus.DONE.value)
-    return Task.objects.filter(Q(pk=root.pk) | below)
+    below = Q(root=root_id, is_superseded=False, status=TaskStatus.DONE.value)
+    return Task.objects.filter(Q(pk=root_id) | below)
 
 
-def _open_checks(tree: QuerySet[Task]) -> list[Verification]:
+@Prepared
+def _unfinished(root_id: int) -> QuerySet[Any, Any]:
+    states = [state.value for state in DEFECT_UNFINISHED]
+    rows = Defect.objects.filter(task__in=_tree(root_id), status__in=states)
+    return rows.order_by("pk").values_list("pk")[:SHOWN]
+
+
+@Prepared
+def _accepted(root_id: int) -> QuerySet[Any, Any]:
+    rows = Defect.objects.filter(task__in=_tree(root_id), status=DefectStatus.ACCEPTED_AS_IS.value)
+    return rows.order_by("pk").values_list("pk")[:SHOWN]
+
+
+def _in_order(found: Sequence[tuple[int]]) -> list[Defect]:
+    """Read defects with their tasks; there are none as a rule, and then it asks nothing."""
+    ids = [pk for (pk,) in found]
+    if not ids:
+        return []
+    return list(Defect.objects.filter(pk__in=ids).select_related("task").order_by("pk"))
+
+
+def _open_checks(root: Task) -> list[Verification]:
     """What we ran and did not pass, as it stands: no newer outcome, and not signed by Sir.
 
     A check that could not run counts only where it was planned. Shape: at most `SHOWN`.
     """
+    if not _any_standing(root.pk):
+        return []
+    signed = _signed(_tree(root.pk))
+    unsigned = (
+        row for row in _standing_checks(root.pk).iterator(chunk_size=SHOWN)
+        if not row.finding_key or row.finding_key not in signed.get(row.task_id, ())
+    )  # fmt: skip
+    return list(islice(unsigned, SHOWN))
+
+
+@Prepared
+def _any_standing(root_id: int) -> QuerySet[Any, Any]:
+    return _standing_checks(root_id).values_list("pk")[:1]
+
+
+def _standing_checks(root_id: int) -> QuerySet[Verification]:
     newer = Verification.objects.filter(
         task=OuterRef("task"), attempt=OuterRef("attempt"), layer=OuterRef("layer"),
         name=OuterRef("name"), pk__gt=OuterRef("pk"),
@@ -108,15 +141,10 @@ def _open_checks(tree: QuerySet[Task]) -> list[Verification]:
     stuck = Q(outcome=LayerOutcome.NOT_POSSIBLE.value, name="") & ~Q(task__verify=[])
     failed = Q(outcome=LayerOutcome.FAILED.value)
     rows = Verification.objects.filter(
-        failed | stuck & ~Exists(looked), task__in=tree, layer="L3", attempt=F("task__attempt")
-    )
-    rows = rows.exclude(Exists(newer)).select_related("task").order_by("pk")
-    signed = _signed(tree)
-    unsigned = (
-        row for row in rows.iterator(chunk_size=SHOWN)
-        if not row.finding_key or row.finding_key not in signed.get(row.task_id, ())
+        failed | stuck & ~Exists(looked),
+        task__in=_tree(root_id), layer="L3", attempt=F("task__attempt"),
     )  # fmt: skip
-    return list(islice(unsigned, SHOWN))
+    return rows.exclude(Exists(newer)).select_related("task").order_by("pk")
 
 
 def _signed(tree: QuerySet[Task]) -> dict[int, set[str]]:
@@ -133,13 +161,26 @@ def _signed(tree: QuerySet[Task]) -> dict[int, set[str]]:
     return signed
 
 
+@Prepared
+def _passed_checks(root_id: int) -> QuerySet[Any, Any]:
+    rows = Verification.objects.filter(
+        task__in=_tree(root_id), layer="L3", outcome=LayerOutcome.PASSED.value,
+        attempt=F("task__attempt"),
+    )  # fmt: skip
+    return rows.order_by().values_list("layer").annotate(Count("pk"))
+
+
+@Prepared
+def _passed_reviews(root_id: int) -> QuerySet[Any, Any]:
+    rows = QAReview.objects.filter(task__in=_tree(root_id), verdict="pass")
+    return rows.order_by().values_list("verdict").annotate(Count("pk"))
+
+
 def _summary(
-    tree: QuerySet[Task], failing: Sequence[Verification], defects: Sequence[Defect]
+    root: Task, failing: Sequence[Verification], defects: Sequence[Defect]
 ) -> list[dict[str, str]]:
-    passed = Verification.objects.filter(
-        task__in=tree, layer="L3", outcome=LayerOutcome.PASSED.value, attempt=F("task__attempt")
-    ).count()
-    reviews = QAReview.objects.filter(task__in=tree, verdict="pass").count()
+    passed = sum(count for _, count in _passed_checks(root.pk))
+    reviews = sum(count for _, count in _passed_reviews(root.pk))
     checks = FAILED if failing else PASSED
     return [
         {"category": "planned checks", "status": checks,
@@ -149,20 +190,24 @@ def _summary(
     ]  # fmt: skip
 
 
-def _exceptions(root: Task, tree: QuerySet[Task]) -> list[dict[str, Any]]:
+@Prepared
+def _skipped(root_id: int) -> QuerySet[Any, Any]:
+    rows = Task.objects.filter(root=root_id, is_superseded=False, cancel_reason=SKIPPED_REASON)
+    return rows.order_by("pk").values_list("step_key", "verify")[:SHOWN]
+
+
+def _exceptions(root: Task) -> list[dict[str, Any]]:
     """List what was signed instead of passed: defects accepted as they are, skipped checks."""
-    accepted = Defect.objects.filter(task__in=tree, status=DefectStatus.ACCEPTED_AS_IS.value)
     found: list[dict[str, Any]] = [
         {"exception": "accepted_as_is", "step": row.task.step_key, "severity": row.severity,
          "title": row.title}
-        for row in accepted.select_related("task").order_by("pk")[:SHOWN]
+        for row in _in_order(_accepted(root.pk))
     ]  # fmt: skip
     if not root.is_planned:
         return found
-    skipped = Task.objects.filter(root=root, is_superseded=False, cancel_reason=SKIPPED_REASON)
     return found + [
-        {"exception": SKIPPED_REASON, "step": row.step_key, "checks": len(row.verify)}
-        for row in skipped.order_by("pk")[:SHOWN]
+        {"exception": SKIPPED_REASON, "step": step_key, "checks": len(verify)}
+        for step_key, verify in _skipped(root.pk)
     ]
 
 
