@@ -8,16 +8,21 @@ Source: FORMATS ("Delivery archive").
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from orchestration.errors import CountersignError
-from orchestration.models import ChangelogEntry
+from orchestration.models import ChangelogEntry, Task
+from orchestration.models.prepared import Prepared
+from orchestration.models.rows import fetch_rows
 from orchestration.runner.file_writes import FileContent, FileWrite, read_content, write_all
 from orchestration.services.lookups import lock_project
 from orchestration.services.work import SYSTEM, unit_of_work
-from orchestration.states import ProjectStatus
+from orchestration.states import ProjectStatus, TaskStatus
 
 logger = logging.getLogger(__name__)
 CHANGELOG = "CHANGELOG.md"
@@ -33,12 +38,24 @@ def marker_of(archive_id: int) -> str:
 
 
 def write_changelog_on_commit(project_id: int) -> None:
-    """Write a project's waiting entries once the transaction has committed."""
+    """Write a project's waiting entries once the transaction has committed.
+
+    While other roots of the project are at work they are left to the sweep, seconds later: the
+    disk is asked once for all that end meanwhile.
+    """
 
     def write() -> None:
-        write_changelog(project_id)
+        if not _working_roots(project_id):
+            write_changelog(project_id)
 
     transaction.on_commit(write, robust=True)
+
+
+@Prepared
+def _working_roots(project_id: int) -> QuerySet[Any, Any]:
+    states = [TaskStatus.CLAIMED.value, TaskStatus.WORKING.value]
+    rows = Task.objects.filter(project=project_id, parent__isnull=True, status__in=states)
+    return rows.order_by().values_list("pk")[:1]
 
 
 def write_waiting_changelogs() -> int:
@@ -55,34 +72,38 @@ def write_waiting_changelogs() -> int:
 def write_changelog(project_id: int) -> bool:
     """Write a project's waiting entries, oldest first, each above the one before.
 
-    What cannot be written is tried again by the sweep, a few times; the entry says why.
+    What cannot be written is tried again by the sweep, a few times; the entries say why.
     Locks: the project's row, so that two of us never write the file at once.
     """
     with unit_of_work(SYSTEM) as work:
         project = lock_project(project_id)
-        rows = ChangelogEntry.objects.filter(
-            project=project, written_at__isnull=True, tries__lt=MOST_TRIES
-        )
-        entries = list(rows.order_by("pk")[:BATCH])
+        waiting = "project_id = %s AND written_at IS NULL AND tries < %s ORDER BY id LIMIT %s"
+        entries = fetch_rows(ChangelogEntry, waiting, [project_id, MOST_TRIES, BATCH])
+        problem = ""
+        try:
+            _write(Path(project.workspace), entries)
+        except (CountersignError, OSError) as error:
+            logger.warning("changelog of project %s: %s", project_id, error)
+            problem = str(error)[:300]
         for entry in entries:
-            try:
-                _write(Path(project.workspace), entry)
-                entry.written_at, entry.problem = work.now, ""
-            except (CountersignError, OSError) as error:
-                logger.warning("changelog of project %s: %s", project_id, error)
+            entry.problem = problem
+            if problem:
                 entry.tries += 1
-                entry.problem = str(error)[:300]
+            else:
+                entry.written_at = work.now
             work.touch(entry, "written_at", "tries", "problem")
     return bool(entries)
 
 
-def _write(workspace: Path, entry: ChangelogEntry) -> None:
-    """Put one entry into the file. Errors: WorkspaceError, also for a symlink; TooLarge."""
+def _write(workspace: Path, entries: Sequence[ChangelogEntry]) -> None:
+    """Put entries into the file at once. Errors: WorkspaceError, also for a symlink; TooLarge."""
     old = read_content(workspace, CHANGELOG)
-    standing = old.data if old is not None else HEADING
-    if marker_of(entry.archive_id).encode() + b" -->" in standing:
+    standing = data = old.data if old is not None else HEADING
+    for entry in entries:
+        if marker_of(entry.archive_id).encode() + b" -->" not in standing:
+            data = with_entry(data, entry.body.encode("utf-8", "replace"))
+    if data == standing:
         return
-    data = with_entry(standing, entry.body.encode("utf-8", "replace"))
     mode, owner = (old.mode, old.owner) if old is not None else (0o644, None)
     write_all(workspace, [FileWrite(CHANGELOG, old, FileContent(data, mode, owner))])
 

@@ -41,11 +41,9 @@ def test_it_answers_what_the_orm_answers_for_each_of_its_arguments() -> None:
 
 
 def test_it_runs_as_one_statement() -> None:
-    steps_of(1, 1)
-    with CaptureQueriesContext(
-        connection,
-    ) as seen:
-        assert steps_of(1, 2) == []
+    two_trees(1, 2)
+    with CaptureQueriesContext(connection) as seen:
+        assert two_trees(3, 4) == []
     assert len(seen) == 1
 
 
