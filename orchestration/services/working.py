@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.conf import settings
+from django.db import DatabaseError
 
 from orchestration.contracts.results import CommentInput, OutputInput
 from orchestration.enqueue import slots
@@ -65,12 +66,50 @@ def work_until_idle(slot: Slot, *, slice_seconds: float, project_id: int | None 
     shift = Shift(slot, time.monotonic() + slice_seconds)
     count = 0
     replan_due_roots(project_id)
-    held = claim_one(slot, project_id=project_id)
+    held = take_up(shift, project_id)
+    count = shift.chained
     while held is not None:
         with slots.busy():
             held = perform_and_record(held, shift)
         count += 1
     return count
+
+
+def take_up(shift: Shift, project_id: int | None) -> Assignment | None:
+    """Claim what is next; whatever breaks while it is done at once is claimed by itself instead.
+
+    A broken result must end as a state with its reason, and not stay queued for ever.
+    """
+    try:
+        return claim_and_chain(shift, project_id)
+    except DatabaseError:
+        raise
+    except Exception:
+        logger.exception("what was claimed could not be done at once; it is claimed by itself")
+        shift.chained = 0
+        return claim_one(shift.slot, project_id=project_id)
+
+
+@retry_on_deadlock
+def claim_and_chain(shift: Shift, project_id: int | None) -> Assignment | None:
+    """Claim one assignment; do it in the same transaction where it is instant.
+
+    Return what the slot holds then. The commit that a claim of its own would wait for is spared,
+    and a crash undoes both.
+    """
+    take_next = time.monotonic() < shift.ends
+    shift.chained = 0
+    with unit_of_work(SYSTEM, slot=shift.slot if take_next else None) as work:
+        held = claim_next(work, shift.slot, project_id=project_id)
+        if held is None:
+            return None
+        begin(work, held)
+        if not _is_instant(held):
+            return held
+        work.flush()
+        row = relock_for_result(held)
+        done = perform_instantly(row)
+        return row if done is None else record_chain(work, row, done, shift, take_next=take_next)
 
 
 @retry_on_deadlock
@@ -177,14 +216,24 @@ def record(held: Assignment, token: int, result: WorkerResult, shift: Shift) -> 
         if is_stopped(row.project):
             _keep(work, row, result)
             return None
-        following = record_and_take(work, row, result, shift, take_next=take_next)
-        while following is not None and is_chained(following, row, shift):
-            done = perform_instantly(following)
-            if done is None:
-                break
-            following = record_and_take(work, following, done, shift, take_next=True)
-        if following is not None:
-            hold_back(work, following, shift)
+        return record_chain(work, row, result, shift, take_next=take_next)
+
+
+def record_chain(
+    work: Work, row: Assignment, result: WorkerResult, shift: Shift, *, take_next: bool
+) -> Assignment | None:
+    """Record a result and the instant steps behind it; return what the slot holds then, or None.
+
+    Locks: as `record_and_take`.
+    """
+    following = record_and_take(work, row, result, shift, take_next=take_next)
+    while following is not None and is_chained(following, row, shift):
+        done = perform_instantly(following)
+        if done is None:
+            break
+        following = record_and_take(work, following, done, shift, take_next=True)
+    if following is not None:
+        hold_back(work, following, shift)
     return following
 
 
@@ -239,7 +288,11 @@ def perform_instantly(following: Assignment) -> WorkerResult | None:
     """Do an instant step where we stand; None when it fails, so that it is done on its own."""
     try:
         return perform(following, WorkerLink(following))
-    except CountersignError:
+    except DatabaseError:
+        # The transaction is broken with it.
+        raise
+    except Exception:
+        # Whatever a backend raises is met again, and ends as a state, when it is done on its own.
         logger.info("assignment %s is not done in a chain", following.pk, exc_info=True)
         return None
 
