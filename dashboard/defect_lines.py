@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from django.utils.translation import gettext, ngettext
+from django.utils.translation import gettext, ngettext, pgettext_lazy
 
 from dashboard.evidence import evidence_note, tried_round
 from dashboard.http import DashboardRequest
@@ -22,7 +22,16 @@ from orchestration.models import Decision, Defect, Project, Task
 from orchestration.selectors.task_page import decisions_about, list_defects, open_decisions_of
 from orchestration.states import DefectStatus
 
+if TYPE_CHECKING:
+    from django_stubs_ext import StrPromise
+
 SHOWN_PATCH = 20_000
+CATEGORY_WORDS: Mapping[str, StrPromise] = {
+    "scope": pgettext_lazy("finding", "deviation in scope"),
+    "granularity": pgettext_lazy("finding", "deviation in granularity"),
+    "assumption": pgettext_lazy("finding", "deviation in an assumption"),
+}
+"""What is no fault of the work itself, but another understanding of what was asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +42,7 @@ class DefectLine:
     step_key: str
     severity: Label
     title: str
+    category: str | StrPromise
     label: Label
     rounds: str
     url: str
@@ -72,6 +82,7 @@ def _line(one: Defect, url: str, rounds: int, decision_id: int | None) -> Defect
         step_key=one.task.step_key,
         severity=severity_label(one.severity),
         title=one.title,
+        category=CATEGORY_WORDS.get(one.category, ""),
         label=defect_label(one.status),
         rounds=gettext("round %(n)s/%(all)s") % {"n": one.fix_round, "all": rounds},
         url=url,

@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy as _
 
 from dashboard.boards import seat_word
 from dashboard.clock import long_age
+from dashboard.defect_lines import CATEGORY_WORDS
 from dashboard.verdicts import KINDS
 from dashboard.vocabulary import TRUST_BANDS
 from orchestration.selectors.costs import Spent
@@ -28,6 +29,10 @@ CHANGE_WORDS: Words = {
     "added": pgettext_lazy("deviation", "step added"),
     "skipped": pgettext_lazy("deviation", "step skipped"),
     "changed": pgettext_lazy("deviation", "step changed"),
+}
+FINDING_WORDS: Words = {
+    "defect": pgettext_lazy("finding", "defect of the work"),
+    **CATEGORY_WORDS,
 }
 ANCHOR_WORDS: Words = {
     "command": _("planned commands and commands of claims"),
@@ -71,6 +76,7 @@ class InsightTables:
     rework: Sequence[Figure]
     trust: Sequence[Figure]
     deviations: Sequence[Figure]
+    findings: Sequence[Figure]
     anchors: Sequence[Figure]
     retries: Sequence[Figure]
     decisions: Sequence[Figure]
@@ -107,6 +113,7 @@ def make_tables(held: Insights) -> InsightTables:
             for band, rate in held.trust.items()
         ],
         deviations=_deviations(held),
+        findings=[rate_figure(FINDING_WORDS[code], rate) for code, rate in held.findings.items()],
         anchors=[rate_figure(ANCHOR_WORDS[kind], rate) for kind, rate in held.anchors.items()],
         retries=[
             rate_figure(_("steps that took another try or a fix"), held.retried),

@@ -29,6 +29,7 @@ from django.db.models import (
 )
 from django.db.models.functions import RowNumber
 
+from orchestration.contracts.results import DefectCategory
 from orchestration.models import (
     Assignment,
     Blueprint,
@@ -132,6 +133,7 @@ class Insights:
     trust_is_cut: bool
     deviations: Mapping[str, int]
     deviating: Rate
+    findings: Mapping[str, Rate]
     anchors: Mapping[str, Rate]
     retried: Rate
     replanned: Rate
@@ -162,6 +164,7 @@ def read_insights(project_id: int | None = None) -> Insights:
         trust_is_cut=trust_is_cut,
         deviations=deviations,
         deviating=deviating,
+        findings=_findings(project_id),
         anchors=_anchors(project_id),
         retried=retried,
         replanned=replanned,
@@ -247,6 +250,14 @@ def _deviations(project_id: int | None) -> tuple[dict[str, int], Rate]:
     plans = _of(Blueprint, project_id, "task__project").annotate(left=Exists(deviating))
     told = plans.aggregate(n=Count("pk"), left_n=Count("pk", filter=Q(left=True)))
     return found, Rate(told["left_n"], told["n"])
+
+
+def _findings(project_id: int | None) -> dict[str, Rate]:
+    """Tell what was found apart: real defects, and the three ways of understanding it otherwise."""
+    rows = _of(Defect, project_id, "task__project").exclude(status__in=_UNREAL).values("category")
+    counts = {row["category"]: row["n"] for row in rows.annotate(n=Count("pk"))}
+    whole = sum(counts.values())
+    return {one.value: Rate(counts.get(one.value, 0), whole) for one in DefectCategory}
 
 
 def _anchors(project_id: int | None) -> dict[str, Rate]:

@@ -21,6 +21,8 @@ def test_figures_come_with_their_counts(project: Project, agent: Caller, sir: Ca
     assert held["rework"]["with_handshake"] == {"hits": 0, "cases": 0, "share": None}
     assert set(held["trust"]) == {"low", "partial", "high"}
     assert held["deviations"]["by_category"] == {"added": 0, "skipped": 0, "changed": 0}
+    assert held["findings"]["scope"] == {"hits": 0, "cases": 0, "share": None}
+    assert set(held["findings"]) == {"defect", "scope", "granularity", "assumption"}
     assert set(held["failed_anchors"]) == {"command", "file", "build", "test"}
     assert held["decisions"] == {"total": 0, "tasks": 0, "per_task": None, "by_kind": []}
 

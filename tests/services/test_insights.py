@@ -78,10 +78,10 @@ def shake(task: Task, status: str = "confirmed") -> None:
     )  # fmt: skip
 
 
-def fault(task: Task, *, severity: str = "medium", status: str = "verified") -> Defect:
+def fault(task: Task, *, severity: str = "medium", status: str = "verified", **rest: Any) -> Defect:
     """Find a defect on a task."""
     return Defect.objects.create(
-        task=task, severity=severity, status=status, title="wrong", raised_by="system"
+        task=task, severity=severity, status=status, title="wrong", raised_by="system", **rest
     )
 
 
@@ -147,6 +147,23 @@ def test_deviations_are_counted_by_category_and_by_plan(project: Project) -> Non
     held = read_insights(project.pk)
     assert held.deviations == {"added": 2, "skipped": 1, "changed": 0}
     assert held.deviating == Rate(1, 2)
+
+
+def test_findings_are_told_apart_by_category(project: Project) -> None:
+    task = task_of(project)
+    for category, status, count in (
+        ("defect", "verified", 4), ("scope", "verified", 3), ("granularity", "fixing", 2),
+        ("assumption", "accepted_as_is", 1), ("scope", "void", 5), ("assumption", "rejected", 5),
+    ):  # fmt: skip
+        for _ in range(count):
+            fault(task, status=status, category=category)
+    fault(task_of(new_project("other")), category="scope")
+    held = read_insights(project.pk).findings
+    assert held == {
+        "defect": Rate(4, 10), "scope": Rate(3, 10), "granularity": Rate(2, 10),
+        "assumption": Rate(1, 10),
+    }  # fmt: skip
+    assert held["scope"].share == pytest.approx(0.3)
 
 
 def test_failed_anchors_are_told_apart_by_kind(project: Project) -> None:
@@ -261,5 +278,5 @@ def test_measures_cost_the_same_queries_for_one_row_and_for_many(
             hand_in(task, PROVEN)
             blueprint_of(task, "added")
             asked(project, "medium_defect", 9, new_sir())
-    assert counts[0] == counts[1] == 11
+    assert counts[0] == counts[1] == 12
     assert read_insights(None).retried.cases == 120

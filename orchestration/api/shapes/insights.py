@@ -89,6 +89,7 @@ class InsightsShape(Shape):
     rework: ReworkShape
     trust: dict[str, RateShape]
     deviations: DeviationsShape
+    findings: dict[str, RateShape]
     failed_anchors: dict[str, RateShape]
     retries: RetriesShape
     decisions: DecisionsShape
@@ -108,6 +109,7 @@ class InsightsShape(Shape):
             deviations=DeviationsShape(
                 by_category=dict(held.deviations), blueprints=_rate(held.deviating)
             ),
+            findings={category: _rate(one) for category, one in held.findings.items()},
             failed_anchors={kind: _rate(one) for kind, one in held.anchors.items()},
             retries=RetriesShape(
                 steps=_rate(held.retried), roots=_rate(held.replanned), transient=held.transient
