@@ -21,6 +21,7 @@ from dashboard.vocabulary import WAITING, Label, Role
 from orchestration.errors import Invalid
 from orchestration.models import Decision, Defect
 from orchestration.rules.diffs import parse_diff
+from orchestration.rules.test_guides import loosened_tests
 from orchestration.rules.tool_record import OBSERVED, SELF_REPORTED
 from orchestration.states import DecisionStatus
 
@@ -52,13 +53,18 @@ class EvidenceView:
 
 @dataclass(frozen=True, slots=True)
 class FixView:
-    """A proposed fix. Shape: `problem` says why it cannot be shown whole, so not be signed."""
+    """A proposed fix.
+
+    Shape: `problem` says why it cannot be shown whole, so not be signed; `weakened` the tests that
+    it deletes, disables or loosens.
+    """
 
     description: str
     diff: DiffSet | None
     commands: tuple[str, ...]
     raw: str = ""
     problem: str = ""
+    weakened: tuple[str, ...] = ()
 
 
 def moment_of(value: object) -> datetime | None:
@@ -130,9 +136,10 @@ def fix_view(fix: Mapping[str, Any] | None) -> FixView | None:
     if not patch.strip():
         return FixView(description, None, commands)
     try:
-        return FixView(description, diff_set(parse_diff(patch)), commands)
+        shown = diff_set(parse_diff(patch))
     except Invalid as error:
         return FixView(description, None, commands, raw=patch, problem=error.detail)
+    return FixView(description, shown, commands, weakened=tuple(loosened_tests(patch)))
 
 
 def rounds_of(decision: Decision, defect: Defect) -> list[Round]:

@@ -16,6 +16,7 @@ from orchestration.models import Assignment, Decision, Defect, QAReview, Task
 from orchestration.rules.commands import command_digest
 from orchestration.rules.dag import canonical_digest
 from orchestration.rules.severity import Approver, gate
+from orchestration.rules.test_guides import loosened_tests
 from orchestration.services.artifacts import impact_of
 from orchestration.services.assignments import queue_assignment
 from orchestration.services.claim_findings import keys_of
@@ -71,17 +72,23 @@ def open_defect(
 def pass_gate(work: Work, task: Task, defect: Defect, *, low: str = "accept") -> None:
     """Decide who approves the fix of an open defect, by its severity (also after a failed fix)."""
     rule = gate(Severity(defect.severity))
-    if rule.waits_for_sir:
+    is_accepted = rule.approver is Approver.QA and low == "accept"
+    if rule.waits_for_sir or (weakens_tests(defect) and not is_accepted):
         move_defect(work, defect, DefectStatus.AWAITING_SIR)
         # What he rejected is not asked again: `take_next_step` fails the step over it.
         if not was_rejected(task, defect):
             ask_about_defect(work, task, defect)
-    elif rule.approver is Approver.QA and low == "accept":
+    elif is_accepted:
         move_defect(work, defect, DefectStatus.ACCEPTED_AS_IS, why="QA accepts a Low defect")
     else:
         move_defect(work, defect, DefectStatus.FIX_APPROVED, why="approved by rule")
         if rule.notifies_sir:
             notify_sir(work, task, defect)
+
+
+def weakens_tests(defect: Defect) -> bool:
+    """Whether the proposed fix deletes, disables or loosens a test: no rule approves that."""
+    return bool(loosened_tests(str((defect.proposed_fix or {}).get("patch") or "")))
 
 
 def ask_about_defect(work: Work, task: Task, defect: Defect) -> Decision:
