@@ -14,6 +14,7 @@ from django.test import TestCase, TransactionTestCase
 
 from config.celery import app
 from config.workers import WorkerGroup
+from orchestration.selectors.replay_checkpoints import checkpoints
 from orchestration.services.audit import floor
 from orchestration.services.worker_link import stopping
 from tests.database_restore import Snapshot, take_snapshot
@@ -76,6 +77,7 @@ def _restoring(snapshot: Snapshot) -> Any:
 def unknown_floor() -> None:
     """Let the sealer look from the start: the database came back and hands its ids out again."""
     floor.reset()
+    checkpoints.clear()
 
 
 @pytest.fixture(autouse=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import islice
 
 from django.db.models import Max, Min, Q
 
@@ -36,6 +37,7 @@ from orchestration.selectors.graph import (
     StepTimes,
     Stretch,
 )
+from orchestration.selectors.replay_checkpoints import EVERY, Checkpoints, checkpoints
 from orchestration.states import Route, Seat, TaskStatus
 
 BATCH = 2_000
@@ -70,23 +72,41 @@ def span_of(project: Project, wanted: int | None) -> Span | None:
     return Span(first, last, at, earlier, later)
 
 
-def read_past(project_id: int, position: int) -> PastBoard:
-    """Rebuild a project's board after the event at a position. Costs one query."""
-    return replay(_events(project_id, position))
+def read_past(
+    project_id: int, position: int, *, held: Checkpoints = checkpoints, every: int = EVERY
+) -> PastBoard:
+    """Rebuild a project's board after the event at a position.
+
+    Shape: one query. The first request folds the whole trail up to there; the next ones begin at a
+    checkpoint, if its seal is still what it was, and fold at most `every` events.
+    """
+    found = held.nearest(project_id, position)
+    board, digest = found if found is not None else (PastBoard(), "")
+    events = _events(project_id, board.position, position)
+    if found is not None and next(events, (None, ""))[1] != digest:
+        held.forget(project_id)
+        board, events = PastBoard(), _events(project_id, 0, position)
+    while batch := list(islice(events, every)):
+        replay((event for event, _ in batch), board)
+        held.keep(project_id, batch[-1][1], board)
+    return board
 
 
-def _events(project_id: int, position: int) -> Iterator[PastEvent]:
+def _events(project_id: int, first: int, position: int) -> Iterator[tuple[PastEvent, str]]:
+    """Read the events from one position to another, each with the hash of its seal."""
     nouns = Q()
     for noun in REPLAYED_NOUNS:
         nouns |= Q(event__kind__startswith=f"{noun}.")
-    rows = AuditSeal.objects.filter(nouns, event__project=project_id, position__lte=position)
+    rows = AuditSeal.objects.filter(
+        nouns, event__project=project_id, position__gte=first, position__lte=position
+    )
     fields = ("position", "event__kind", "event__subject", "event__task_id", "event__after",
-              "event__why", "event__at")  # fmt: skip
-    for number, kind, subject, task_id, after, why, at in (
+              "event__why", "event__at", "hash")  # fmt: skip
+    for number, kind, subject, task_id, said, why, at, digest in (
         rows.order_by("position").values_list(*fields).iterator(BATCH)
     ):
-        known = after if isinstance(after, dict) else {}
-        yield PastEvent(number, kind, subject, task_id, known, why, at)
+        known = said if isinstance(said, dict) else {}
+        yield PastEvent(number, kind, subject, task_id, known, why, at), digest
 
 
 # --- The board then, as today's parts take it -----------------------------------------------------

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from orchestration.models import AuditSeal, Project, Task
 from orchestration.rules.replay import PastBoard, replay
 from orchestration.selectors.activity import newest_position
 from orchestration.selectors.replay import past_graph, read_past, span_of
+from orchestration.selectors.replay_checkpoints import Checkpoints
 from orchestration.services.audit import floor, seal_events
 from orchestration.services.importing import import_master_list
 from orchestration.services.intake import NewTask, create_task
@@ -155,3 +160,48 @@ def test_rebuilding_reads_nothing_but_the_trail(
     with django_assert_num_queries(1):  # type: ignore[operator]
         board = read_past(project.pk, position)
         past_graph(board, project, root.pk)
+
+
+def played(project: Project) -> int:
+    """Let a few dozen events happen. Return the newest position."""
+    submit_plan(project, step("a"), step("b", after=["a"]), step("c", phase=2))
+    drive(project)
+    seal_events()
+    return newest_position()
+
+
+def test_a_board_from_a_checkpoint_is_the_board_from_the_start(project: Project) -> None:
+    last = played(project)
+    held = Checkpoints()
+    for position in [last, *range(1, last + 1)]:
+        warm = read_past(project.pk, position, held=held, every=7)
+        assert warm == read_past(project.pk, position, held=Checkpoints())
+
+
+def test_the_next_request_folds_only_what_came_after_a_checkpoint(project: Project) -> None:
+    last = played(project)
+    held = Checkpoints()
+    board = read_past(project.pk, last, held=held, every=10)
+    with CaptureQueriesContext(connection) as seen:
+        assert read_past(project.pk, last, held=held, every=10) == board
+    assert len(seen) == 1
+    assert f'"position" >= {board.position}' in seen[0]["sql"]
+
+
+def test_a_checkpoint_of_another_history_is_not_used(project: Project) -> None:
+    last = played(project)
+    held = Checkpoints()
+    held.keep(project.pk, "another", PastBoard(position=last))
+    assert read_past(project.pk, last, held=held).tasks
+    found = held.nearest(project.pk, last)
+    assert found is not None
+    assert found[0].tasks
+
+
+def test_checkpoints_keep_within_their_room(project: Project) -> None:
+    last = played(project)
+    held = Checkpoints(max_bytes=len(pickle.dumps(PastBoard(), pickle.HIGHEST_PROTOCOL)) * 2)
+    read_past(project.pk, last, held=held, every=5)
+    assert held.nearest(project.pk, last) is None
+    held.keep(project.pk, "digest", PastBoard(position=1))
+    assert held.nearest(project.pk, last) == (PastBoard(position=1), "digest")
