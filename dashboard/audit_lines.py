@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from dashboard.engine_texts import engine_words
+from dashboard.engine_texts import engine_words, who_words
+from dashboard.event_words import kind_note
 from dashboard.places import address, task_key, task_url
 from orchestration.models import AuditSeal
 
@@ -22,6 +23,7 @@ class AuditLine:
     position: int
     at: datetime
     kind: str
+    kind_note: str
     actor: str
     subject: str
     subject_url: str
@@ -48,7 +50,8 @@ def audit_line(seal: AuditSeal) -> AuditLine:
         position=seal.position,
         at=event.at,
         kind=event.kind,
-        actor=event.actor,
+        kind_note=kind_note(event.kind),
+        actor=who_words(event.actor),
         subject=subject,
         subject_url=url,
         project=event.project.name if event.project is not None else "",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from django.utils.translation import gettext_lazy as _
 
+from dashboard.event_words import noun_word
 from dashboard.places import with_query
 from dashboard.verdicts import KINDS, VERDICT_LABELS
 from dashboard.vocabulary import DECISION_LABELS, TASK_LABELS
@@ -69,5 +70,5 @@ def status_choices(url: str, query: Mapping[str, object]) -> list[Choice]:
 
 
 def noun_choices(url: str, query: Mapping[str, object], nouns: list[str]) -> list[Choice]:
-    """Nouns of the audit trail; codes, so not translated."""
-    return _choices(url, query, "noun", {noun: noun for noun in nouns})
+    """Nouns of the audit trail in words."""
+    return _choices(url, query, "noun", {noun: noun_word(noun) for noun in nouns})

@@ -28,6 +28,7 @@ from dashboard.evidence import (
     fix_view,
     rounds_of,
 )
+from dashboard.failure_words import class_word
 from dashboard.impacts import impact_of_decision
 from dashboard.inbox_rows import closing_words, kind_words, round_words, row_title
 from dashboard.mesh_lines import FieldLine, RoundLine, intent_lines, round_lines
@@ -241,7 +242,14 @@ def _plan_steps(content: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _attempts(decision: Decision) -> Sequence[Mapping[str, Any]]:
     if decision.kind != K.MAX_RETRIES:
         return ()
-    return list(decision.content.get("failures", ()))
+    return [
+        {
+            **one,
+            "class": class_word(str(one.get("class", ""))),
+            "root_cause": engine_words(str(one.get("root_cause", ""))),
+        }
+        for one in decision.content.get("failures", ())
+    ]
 
 
 # --- The dock -------------------------------------------------------------------------------------

@@ -15,10 +15,11 @@ from django.utils.translation import gettext_lazy as _
 
 from dashboard.assessments import backend_word
 from dashboard.boards import seat_word
-from dashboard.presenters import project_label, task_label
-from dashboard.refusal_texts import UPLOADS
+from dashboard.finding_texts import FINDING_PATTERNS, step_names
+from dashboard.presenters import project_label, severity_label, task_label
+from dashboard.refusal_texts import DELIVERY_PATTERNS, REFUSED, REFUSED_PATTERNS, STOP_PATTERNS
 from orchestration.policy import Backend
-from orchestration.states import ProjectStatus, Seat, TaskStatus
+from orchestration.states import ProjectStatus, Seat, Severity, TaskStatus
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrPromise
@@ -135,6 +136,14 @@ QUESTIONS: Mapping[str, str | StrPromise] = {
 }
 """What the engine asks Sir in its own words."""
 
+TITLES: Mapping[str, str | StrPromise] = {
+    "Run record": _("Run record"),
+    "Step report": _("Step report"),
+    "verification, QA and the plan's checks, by rules": _(
+        "verification, QA and the plan’s checks, by rules"
+    ),
+}
+
 WHO: Mapping[str, str | StrPromise] = {
     "system": _("system"),
     "negotiation": pgettext_lazy("source", "negotiation"),
@@ -142,7 +151,7 @@ WHO: Mapping[str, str | StrPromise] = {
     "audit": pgettext_lazy("source", "audit"),
 }
 
-FIXED = {**REASONS, **REFUSALS, **QUESTIONS, **UPLOADS}
+FIXED = {**REASONS, **REFUSALS, **QUESTIONS, **REFUSED, **TITLES}
 
 PATTERNS: tuple[tuple[re.Pattern[str], str | StrPromise], ...] = tuple(
     (re.compile(pattern, re.DOTALL), text)
@@ -211,6 +220,10 @@ PATTERNS: tuple[tuple[re.Pattern[str], str | StrPromise], ...] = tuple(
             r"(?P<name>/\S+) has no text: say what to do after it, as in: .+",
             _("%(name)s has no text: say after it what to do"),
         ),
+        *REFUSED_PATTERNS,
+        *DELIVERY_PATTERNS,
+        *STOP_PATTERNS,
+        *FINDING_PATTERNS,
     )
 )
 
@@ -254,4 +267,8 @@ def _part(name: str, held: str) -> str:
         return str(task_label(held).word)
     if name == "project_state" and held in tuple(ProjectStatus):
         return str(project_label(held).word)
-    return engine_words(held) if name == "why" else held
+    if name == "severity" and held in tuple(Severity):
+        return str(severity_label(held).word)
+    if name == "steps":
+        return step_names(held)
+    return "; ".join(map(engine_words, held.split("; "))) if name == "why" else held

@@ -66,7 +66,7 @@ def row_title(decision: Decision) -> str:
             "%(n)s command outside the allow-list", "%(n)s commands outside the allow-list", n
         )
         return words % {"n": n}
-    return decision.title
+    return engine_words(decision.title)
 
 
 def make_row(item: InboxItem, *, current: int | None = None, shows_kind: bool = False) -> InboxRow:

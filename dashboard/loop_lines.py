@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
+from dashboard.assessments import backend_word
 from dashboard.engine_texts import engine_words
 from dashboard.http import DashboardRequest
 from dashboard.vocabulary import WAITING, Label, Role
@@ -70,7 +71,7 @@ def verdict_line(row: VerdictRow) -> VerdictLine:
         label=WAITING if is_waiting else verdict,
         cause=engine_words(package.root_cause) if package is not None else "",
         cases=tuple(one["id"] for one in package.body.get("failed_cases", ())) if package else (),
-        by=package.posted_by or package.backend if package is not None else "",
+        by=package.posted_by or backend_word(package.backend) if package is not None else "",
         is_overruled=bool(package is not None and package.claimed),
         action=action,
         action_code=command.next_action if command is not None else "",

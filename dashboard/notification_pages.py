@@ -12,6 +12,7 @@ from django.conf import settings
 from django.utils.translation import gettext_lazy as _
 
 from dashboard.engine_texts import engine_words
+from dashboard.inbox_rows import row_title
 from dashboard.places import address
 from dashboard.vocabulary import Label, Role
 from orchestration.contracts.notices import ChannelKind, DeliveryKind, DeliveryResult, NoticeEvent
@@ -118,7 +119,7 @@ def notice_line(item: NoticeItem) -> NoticeLine:
     return NoticeLine(
         label=Label(icon, EVENT_WORDS[notice.event], role),
         kind=str(KINDS[decision.kind]),
-        title=decision.title,
+        title=row_title(decision),
         place=" ".join(filter(None, (decision.project.name, key_of(decision)))),
         url=address("decision", decision.pk),
         at=notice.created_at,
@@ -198,7 +199,7 @@ def delivery_line(row: Delivery) -> DeliveryLine:
         url=address("decision", decision.pk) if decision is not None else "",
         label=RESULT_LABELS[row.result],
         attempts=row.attempts,
-        problem=str(REFUSALS.get(row.error, row.error)),
+        problem=str(REFUSALS.get(row.error, engine_words(row.error))),
         at=row.closed_at or row.created_at,
         may_retry=row.result == DeliveryResult.FAILED and row.channel.is_enabled,
     )

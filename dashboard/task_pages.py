@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from dashboard.assessments import backend_word
 from dashboard.boards import band_label
 from dashboard.check_texts import check_words
+from dashboard.engine_texts import engine_words
 from dashboard.phrases import listed
 from dashboard.presenters import layer_view, output_view, plan_label, trust_view
 from dashboard.reviewed import marks_of
@@ -206,7 +207,7 @@ def _output_card(item: OutputItem) -> OutputCard:
     return OutputCard(
         id=output.pk,
         step_key=output.task.step_key,
-        title=output.title,
+        title=engine_words(output.title),
         path=output.path,
         note=note,
         summary="" if output.summary == output.title else output.summary,

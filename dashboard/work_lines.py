@@ -62,10 +62,22 @@ def call_lines(calls: Sequence[ToolCall]) -> list[tuple[ToolCall, str, str]]:
     return [(one, str(CALL_WORDS[one.outcome]), str(CALL_WORDS[one.source])) for one in calls]
 
 
+HINT_WORDS: Mapping[str, str | StrPromise] = {
+    "low": pgettext_lazy("hint", "low"),
+    "medium": pgettext_lazy("hint", "medium"),
+    "high": pgettext_lazy("hint", "high"),
+    "disabled": pgettext_lazy("hint", "disabled"),
+    "adaptive": pgettext_lazy("hint", "adaptive"),
+}
+
+
 def setting_lines(settings: Mapping[str, object]) -> list[tuple[str, object]]:
     """Limits or hints of an assignment by their words; those without a value are left out."""
     held = {name: value for name, value in settings.items() if value not in (None, "", False)}
-    return [(str(SETTING_WORDS.get(name, name)), value) for name, value in held.items()]
+    return [
+        (str(SETTING_WORDS.get(name, name)), HINT_WORDS.get(str(value), value))
+        for name, value in held.items()
+    ]
 
 
 @dataclass(frozen=True, slots=True)

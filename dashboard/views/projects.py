@@ -58,7 +58,7 @@ from orchestration.selectors.board import (
 )
 from orchestration.selectors.graph import StepGraph, read_graph, read_step, read_timeline
 from orchestration.selectors.overview import cost_of, list_projects
-from orchestration.selectors.root_queue import read_root_queue
+from orchestration.selectors.root_queue import queue_for, read_root_queue
 from orchestration.services.projects import draining_count, pause_project, resume_project
 
 PAGE = "dashboard/projects/board.html"
@@ -227,7 +227,7 @@ def master_row(request: DashboardRequest, slug: str, pk: int) -> HttpResponse:
     task = access_task(project, str(pk))
     if task.parent_id is not None:
         raise NotFound("There is no such root.")
-    row = make_master_row(describe_roots([task])[0], project, queue=read_root_queue(project))
+    row = make_master_row(describe_roots([task])[0], project, queue=queue_for(project, [task]))
     return render(request, "dashboard/_parts/master_row.html", {"row": row})
 
 

@@ -37,6 +37,12 @@ class RootQueue:
     holders: tuple[Holder, ...] = ()
 
 
+def queue_for(project: Project, roots: Sequence[Task]) -> RootQueue:
+    """Read the queue where one of some roots waits in it; else it is not asked for."""
+    waits = any(one.status == TaskStatus.PENDING and one.is_planned for one in roots)
+    return read_root_queue(project) if waits else RootQueue()
+
+
 def read_root_queue(project: Project) -> RootQueue:
     """Read the queue of a project. Shape: at most five queries, however many wait."""
     roots = Task.objects.filter(project=project, parent__isnull=True, is_planned=True)

@@ -19,7 +19,7 @@ COUNTS = {
     "/inbox/history/": 10,
     "/inbox/{decision}/": 21,
     "/projects/": 11,
-    "/projects/size/": 37,
+    "/projects/size/": 42,
     "/projects/size/tasks/{root}/": 41,
     "/audit/": 12,
     "/changes/?after=999999&project=size": 6,
