@@ -199,12 +199,19 @@ class _Writer:
             key=self.facts.task.key,
         )
 
+    @property
+    def branch(self) -> str:
+        """A name for the work of one attempt that no other attempt or task is given."""
+        return f"{self.facts.task.key}-a{self.facts.task.attempt}"
+
     def project(self) -> list[str]:
         """L2b: what the project is, where it works, and where its list stands."""
         project, words = self.facts.project, self.words
         head = [words["project_line"].format(slug=project.slug, name=one_line(project.name))]
         if project.workspace:
             head.append(words["workspace"].format(path=one_line(project.workspace, 400)))
+        if project.workspace and self.facts.seat in (Seat.EXECUTOR, Seat.FIXER):
+            head.append(words["branch"].format(name=self.branch))
         commands = " · ".join(f"`{one_line(one)}`" for one in project.allowed)
         head.append(
             words["allowed"].format(commands=commands) if commands else words["allowed_none"]

@@ -308,3 +308,14 @@ def test_facts_and_text_are_two_things(project: Project) -> None:
 
 def test_person_without_a_role_is_refused(project: Project, task: str) -> None:
     problem(human_client("nobody", "").get(f"{task}/bootstrap"), 404, "not_found")
+
+
+def test_a_47_no_two_attempts_are_given_one_name_for_their_branch(agent: Caller, task: str) -> None:
+    named = []
+    other = agent.send("/api/projects/demo/tasks", {"title": "打开日志", "route": "direct"}).json()
+    for path in (task, task, f"/api/projects/demo/tasks/{other['id']}"):
+        agent.send(f"{path}/claim")
+        text = agent.read(f"{path}/bootstrap")["text"]
+        named += re.findall(r"of your own, name it `([^`]+)`", text)
+        agent.send(f"{path}/status", {"status": "failed", "detail": "no"})
+    assert named == ["DEMO-1-a1", "DEMO-1-a2", "DEMO-2-a1"]
