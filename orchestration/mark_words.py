@@ -49,6 +49,7 @@ CODES: Mapping[str, str | StrPromise] = MappingProxyType(
         "claim_builds": _("builds"),
         "claim_tests": _("tests pass"),
         "claim_counted": _("tests: %(passed)s passed, %(failed)s failed"),
+        "own_tests": _("code and its tests were changed by the same hand: %(paths)s"),
         "fewer_tests": _("%(now)s tests ran, %(before)s in an earlier run of the same command"),
         "unchecked_no_workspace": _("not checked: %(claim)s (this project has no workspace)"),
         "unchecked_no_sandbox": _("not checked: %(claim)s (no sandbox for code that agents wrote)"),

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from orchestration.rules.test_guides import TEST_FILE
 from orchestration.rules.tool_record import (
     INDEPENDENT_FAILED,
     INDEPENDENT_OK,
     MOST_MARKS,
     NONE,
     NOT_VERIFIED,
+    OBSERVED,
     RERUN,
     SHOWN_COMMAND,
     mark,
@@ -109,6 +111,15 @@ def fewer_marks(runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         )
         for one in runs
     ]
+
+
+def own_tests_mark(names: Sequence[str]) -> list[dict[str, Any]]:
+    """Mark a hand-in of code together with the tests of it: they may fit each other alone."""
+    tests = [name for name in names if TEST_FILE.search(name)]
+    if not tests or len(tests) == len(names):
+        return []
+    shown = ", ".join(dict.fromkeys(tests))[:SHOWN_COMMAND]
+    return [mark(NOT_VERIFIED, "own_tests", grade=OBSERVED, paths=shown)]
 
 
 def planned_marks(

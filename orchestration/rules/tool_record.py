@@ -262,6 +262,7 @@ ENGLISH: Mapping[str, str] = {
     "claim_builds": "builds",
     "claim_tests": "tests pass",
     "claim_counted": "tests: %(passed)s passed, %(failed)s failed",
+    "own_tests": "code and its tests were changed by the same hand: %(paths)s",
     "fewer_tests": "%(now)s tests ran, %(before)s in an earlier run of the same command",
     "unchecked_no_workspace": "not checked: %(claim)s (this project has no workspace)",
     "unchecked_no_sandbox": "not checked: %(claim)s (no sandbox for code that agents wrote)",

@@ -12,7 +12,12 @@ from typing import Any
 
 from orchestration.models import Comment, Output, Task
 from orchestration.rules.contradictions import Contradiction, contradictions
-from orchestration.rules.spoken_marks import fewer_marks, marks_of_spoken, planned_marks
+from orchestration.rules.spoken_marks import (
+    fewer_marks,
+    marks_of_spoken,
+    own_tests_mark,
+    planned_marks,
+)
 from orchestration.rules.tool_record import (
     BY,
     INDEPENDENT_FAILED,
@@ -31,7 +36,7 @@ from orchestration.rules.trust import proof_of
 from orchestration.services.tool_calls import recorded_calls
 from orchestration.services.verification import Evidence
 from orchestration.services.work import Work
-from orchestration.states import CommentType
+from orchestration.states import CommentType, OutputType
 
 
 def calls_of(task: Task) -> list[Call]:
@@ -79,6 +84,9 @@ def mark_outputs(
     checked = planned_marks(evidence.verifies, evidence.spoken)
     shared = [*failed, *checked, *fewer_marks(evidence.fewer)]
     said = {output.pk: f"{output.summary}\n{output.content}" for output in outputs}
+    own_tests = own_tests_mark(
+        [one.path or one.title for one in outputs if one.type == OutputType.CODE]
+    )
     planned = [(_expected(task.verify[run["index"]]), run) for run in evidence.verifies]
     for output in outputs:
         rerun = {
@@ -90,7 +98,7 @@ def mark_outputs(
         own += _spoken_marks(output, evidence, said)
         own += [_claim_mark(one) for one in rerun.values() if not one.get("refusal")]
         found = [*own, *shared, *earned] or [unverified_mark()]
-        output.marks = [*found, *(one for one in output.marks if one.get(BY))]
+        output.marks = [*found, *own_tests, *(one for one in output.marks if one.get(BY))]
         output.assertions = [
             {
                 **claim,
