@@ -22,8 +22,9 @@ from dashboard.places import address, task_url, with_query
 from dashboard.presenters import task_label
 from dashboard.vocabulary import WAITING, WAITING_FOR_AGENT, Label, Role
 from orchestration.models import Project, Task
-from orchestration.selectors.board import MasterTask, Running, Traffic, WorkLeft
+from orchestration.selectors.board import Running, Traffic, WorkLeft
 from orchestration.selectors.graph import PhaseSteps, Step, StepEdge, StepGraph
+from orchestration.selectors.master import MasterTask
 from orchestration.selectors.root_queue import RootQueue
 from orchestration.states import ProjectStatus, Seat, TaskStatus
 

@@ -69,6 +69,22 @@ def status_choices(url: str, query: Mapping[str, object]) -> list[Choice]:
     return _choices(url, query, "status", words)
 
 
+SORT_WORDS = {
+    "": _("List order"), "-key": _("Newest first"), "key": _("Oldest first"),
+    "changed": _("Last changed first"), "-changed": _("Longest unchanged first"),
+    "title": _("Title A to Z"), "-title": _("Title Z to A"),
+}  # fmt: skip
+
+
+def sort_choices(url: str, query: Mapping[str, object]) -> list[Choice]:
+    """Orders of the master list; its own one is no parameter."""
+    held = query.get("sort") or ""
+    return [
+        Choice(word, with_query(url, {**query, "sort": name}), is_current=name == held)
+        for name, word in SORT_WORDS.items()
+    ]
+
+
 def noun_choices(url: str, query: Mapping[str, object], nouns: list[str]) -> list[Choice]:
     """Nouns of the audit trail in words."""
     return _choices(url, query, "noun", {noun: noun_word(noun) for noun in nouns})

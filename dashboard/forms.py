@@ -14,7 +14,8 @@ from django.utils.translation import gettext_lazy as _
 from orchestration.errors import Invalid
 from orchestration.selectors.audit import AuditFilter
 from orchestration.selectors.inbox import HistoryFilter, InboxFilter
-from orchestration.states import DecisionKind
+from orchestration.selectors.master import SORTS, MasterFilter
+from orchestration.states import DecisionKind, TaskStatus
 
 MAX_SEARCH_CHARACTERS = 200
 MAX_BODY_CHARACTERS = 20_000
@@ -73,6 +74,16 @@ def audit_filter(query: QueryDict) -> AuditFilter:
         actor=query.get("actor", "").replace("\x00", "").strip()[:140],
         text=read_search(query),
         on=on,
+    )
+
+
+def master_filter(query: QueryDict) -> MasterFilter:
+    """Read what a master list is narrowed and sorted by; what is not known counts as not given."""
+    status, sort = query.get("status", ""), query.get("sort", "")
+    return MasterFilter(
+        status=status if status in tuple(TaskStatus) else "",
+        text=read_search(query),
+        sort=sort if sort in SORTS else "",
     )
 
 

@@ -19,8 +19,8 @@ from dashboard.timelines import make_gantt
 from dashboard.vocabulary import WAITING, WAITING_FOR_AGENT
 from orchestration.models import Project
 from orchestration.rules.replay import PastBoard
-from orchestration.selectors.board import MASTER_PAGE, MasterTask
 from orchestration.selectors.graph import TIMELINE_ROWS
+from orchestration.selectors.master import MASTER_PAGE, MasterTask
 from orchestration.selectors.replay import (
     Span,
     past_graph,

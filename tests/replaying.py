@@ -8,7 +8,8 @@ from django.db.models import Q
 
 from orchestration.models import Assignment, Decision, Project, Task, TaskDependency
 from orchestration.selectors.activity import newest_position
-from orchestration.selectors.board import MASTER_PAGE, list_master, read_running, read_traffic
+from orchestration.selectors.board import read_running, read_traffic
+from orchestration.selectors.master import MASTER_PAGE, list_master
 from orchestration.selectors.replay import past_roots, past_running, past_traffic, read_past
 from orchestration.services.audit import seal_events
 

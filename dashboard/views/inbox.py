@@ -36,12 +36,13 @@ from orchestration.selectors.inbox import (
     read_day,
     read_decision,
     read_view,
+    with_cards,
 )
 from orchestration.selectors.overview import list_projects
 from orchestration.services.decisions import mark_seen
 from orchestration.states import DecisionStatus
 
-LIST_PAGE = 200
+LIST_PAGE = 100
 PAGE = "dashboard/inbox/list.html"
 
 
@@ -53,7 +54,7 @@ def inbox(request: DashboardRequest) -> HttpResponse:
     wanted = inbox_filter(request.GET)
     items = list_open(user_id=request.user.pk, wanted=wanted)
     number = max(read_number(request.GET, "page") or 1, 1)
-    shown = items[(number - 1) * LIST_PAGE : number * LIST_PAGE]
+    shown = with_cards(items[(number - 1) * LIST_PAGE : number * LIST_PAGE])
     current = _current(shown, read_number(request.GET, "item"))
     query = {
         "kind": wanted.kind, "project": wanted.project, "q": wanted.text,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -20,10 +21,10 @@ from dashboard.boards import (
     may_pause,
     work_left_words,
 )
-from dashboard.choices import status_choices
+from dashboard.choices import sort_choices, status_choices
 from dashboard.costs import cost_words
 from dashboard.engine_texts import who_words
-from dashboard.forms import read_number
+from dashboard.forms import master_filter, read_number
 from dashboard.http import (
     DashboardRequest,
     actor_of,
@@ -46,17 +47,20 @@ from orchestration.errors import CountersignError, NotFound
 from orchestration.models import Assignment, Project, Task
 from orchestration.selectors.activity import newest_position
 from orchestration.selectors.board import (
-    MASTER_PAGE,
-    count_roots,
-    describe_roots,
     estimate_work_left,
-    list_master,
     list_observations,
-    pick_root,
     read_running,
     read_traffic,
 )
 from orchestration.selectors.graph import StepGraph, read_graph, read_step, read_timeline
+from orchestration.selectors.master import (
+    MASTER_PAGE,
+    count_by_status,
+    describe_roots,
+    done_of,
+    list_master,
+    pick_root,
+)
 from orchestration.selectors.overview import cost_of, list_projects
 from orchestration.selectors.root_queue import queue_for, read_root_queue
 from orchestration.services.projects import draining_count, pause_project, resume_project
@@ -86,8 +90,9 @@ def board(request: DashboardRequest, slug: str) -> HttpResponse:
     position = newest_position()
     project = access_project(request.user, slug)
     root = pick_root(project, request.GET.get("task", ""))
-    context = _head_context(request, project) | _pipeline_context(project)
-    context |= _master_context(request, project, root)
+    counts = count_by_status(project)
+    context = _head_context(request, project, counts) | _pipeline_context(project)
+    context |= _master_context(request, project, root, counts)
     context |= _plan_context(request, project, root) | _risks_context(root)
     context |= log_context(project, root)
     context |= {
@@ -101,8 +106,10 @@ def board(request: DashboardRequest, slug: str) -> HttpResponse:
     return render(request, PAGE, context)
 
 
-def _head_context(request: HttpRequest, project: Project) -> dict[str, Any]:
-    done, total = count_roots(project)
+def _head_context(
+    request: HttpRequest, project: Project, counts: Mapping[str, int] | None = None
+) -> dict[str, Any]:
+    done, total = done_of(count_by_status(project) if counts is None else counts)
     is_paused = not may_pause(project)
     return {
         "project": project,
@@ -123,16 +130,19 @@ def _pipeline_context(project: Project) -> dict[str, Any]:
 
 
 def _master_context(
-    request: DashboardRequest, project: Project, root: Task | None
+    request: DashboardRequest,
+    project: Project,
+    root: Task | None,
+    counts: Mapping[str, int] | None = None,
 ) -> dict[str, Any]:
     """The master list: a page of 100 and the true total. Filters and page live in the address."""
-    status = request.GET.get("status", "")
-    text = request.GET.get("q", "").replace("\x00", "").strip()[:200]
+    wanted = master_filter(request.GET)
     number = max(read_number(request.GET, "page") or 1, 1)
-    known = {choice for choice, _word in Task._meta.get_field("status").choices or ()}
-    status = status if status in known else ""
-    tasks, total = list_master(project, status=status, text=text, page=number)
-    query = {"status": status, "q": text, "task": root.pk if root is not None else ""}
+    tasks, total = list_master(project, wanted, page=number, counts=counts)
+    query = {
+        "status": wanted.status, "q": wanted.text, "sort": wanted.sort,
+        "task": root.pk if root is not None else "",
+    }  # fmt: skip
     url = address("board", project.slug)
     current = root.pk if root is not None else None
     queue = read_root_queue(project)
@@ -140,8 +150,8 @@ def _master_context(
         "rows": [make_master_row(one, project, current=current, queue=queue) for one in tasks],
         "root_total": total,
         "statuses": status_choices(url, query),
-        "status": status,
-        "text": text,
+        "sorts": sort_choices(url, query),
+        "wanted": wanted,
         "master_url": with_query(address("master", project.slug), query | {"page": number}),
         "master_version": max((one.task.pk for one in tasks), default=0),
         "next_url": with_query(url, query | {"page": number + 1})

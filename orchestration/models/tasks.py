@@ -158,6 +158,16 @@ class Task(models.Model):
             models.Index(fields=("project", "parent", "status"), name="task_list_idx"),
             models.Index(fields=("root", "status"), name="task_root_idx"),
             models.Index(
+                fields=("project", "status", "number"),
+                condition=models.Q(parent__isnull=True, kind=TaskKind.TASK.value),
+                name="task_master_idx",
+            ),
+            models.Index(
+                fields=("project", "status"),
+                condition=~models.Q(status__in=["done", "cancelled"]),
+                name="task_open_idx",
+            ),
+            models.Index(
                 fields=("deadline",),
                 condition=models.Q(deadline__isnull=False),
                 name="task_deadline_idx",
@@ -216,9 +226,20 @@ class TaskDependency(models.Model):
 
 
 class Assessment(models.Model):
-    """One S0 or S1 record of a task, with what it was decided on."""
+    """One S0 or S1 record of a task, with what it was decided on.
+
+    Shape: `traffic_of` is the project whose traffic it counts to; None for steps and re-scores.
+    """
 
     task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="assessments")
+    traffic_of = models.ForeignKey(
+        Project,
+        null=True,
+        blank=True,
+        on_delete=models.PROTECT,
+        related_name="traffic",
+        db_index=False,
+    )
     stage = models.CharField(max_length=2, choices=[("S0", "S0"), ("S1", "S1")])
     backend = models.CharField(max_length=20, default="rules")
     agent = models.ForeignKey(
@@ -236,9 +257,16 @@ class Assessment(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
-        """Oldest first."""
+        """Oldest first; traffic is counted from its index alone."""
 
         ordering = ("pk",)
+        indexes = (
+            models.Index(
+                fields=("traffic_of", "stage", "outcome", "task"),
+                condition=models.Q(traffic_of__isnull=False),
+                name="assessment_traffic_idx",
+            ),
+        )
 
     def __str__(self) -> str:
         return f"{self.stage} {self.outcome}"

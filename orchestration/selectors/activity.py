@@ -21,6 +21,9 @@ from orchestration.models import AuditEvent, AuditSeal, LogChunk, Task
 CHANGES_LIMIT = 500
 LOG_CHUNKS = 200
 LOG_LINES = 400
+FIRST_LINES = 200
+PLACE_FIELDS = ("task__number", "task__step_key", "task__root__number")
+"""What a line needs of its task; the rest of 400 tasks is a hundred milliseconds of JSON."""
 SETTLED_AFTER = timedelta(seconds=5)
 """A log row's transaction takes milliseconds: nothing older can still become visible."""
 
@@ -152,14 +155,15 @@ def read_log(
     if is_first:
         position = max(position, newest_position())
     rows = sorted([*_lines(chunks), *map(_event_row, events)], key=lambda row: row.at)
-    return rows[-LOG_LINES:] if is_first else rows, _advance(cursor, chunks, position)
+    return rows[-FIRST_LINES:] if is_first else rows, _advance(cursor, chunks, position)
 
 
 def _chunks(
     project_id: int, cursor: LogCursor, root_id: int | None, *, is_first: bool
 ) -> list[LogChunk]:
-    rows = LogChunk.objects.filter(project_id=project_id).select_related(
-        "task__root", "assignment__agent"
+    rows = LogChunk.objects.filter(project_id=project_id)
+    rows = rows.select_related("task__root", "assignment__agent").only(
+        "source", "text", "at", "assignment__agent__name", *PLACE_FIELDS
     )
     if root_id is not None:
         rows = rows.filter(Q(task=root_id) | Q(task__root=root_id))
@@ -176,6 +180,7 @@ def _events(
     rows: QuerySet[AuditEvent] = AuditEvent.objects.filter(
         project_id=project_id, kind__in=LOGGED_KINDS, seal__isnull=False
     ).select_related("seal", "task__root")
+    rows = rows.only("kind", "actor", "after", "why", "at", "seal__position", *PLACE_FIELDS)
     if root_id is not None:
         rows = rows.filter(Q(task=root_id) | Q(task__root=root_id))
     if is_first:

@@ -15,6 +15,8 @@ from orchestration.errors import NotFound
 from orchestration.models import AuditEvent, AuditSeal
 
 AUDIT_PAGE = 100
+SETTLED_AFTER = timedelta(minutes=15)
+"""Transactions are over by then: no event older than this can still become visible."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,5 +131,11 @@ def newest_seal() -> AuditSeal | None:
 
 
 def count_unsealed() -> int:
-    """How many committed events wait for the sealer."""
-    return AuditEvent.objects.filter(seal__isnull=True).count()
+    """How many committed events wait for the sealer.
+
+    Only those after the newest seal that is older than any transaction can be: all before are
+    sealed, and a trail of millions is not joined with its seals for it.
+    """
+    settled = AuditSeal.objects.filter(sealed_at__lt=timezone.now() - SETTLED_AFTER)
+    floor = settled.order_by("-position").values_list("event_id", flat=True).first() or 0
+    return AuditEvent.objects.filter(seal__isnull=True, pk__gt=floor).count()

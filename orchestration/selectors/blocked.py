@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from orchestration.models import Artifact, Task, TaskDependency
-from orchestration.states import TaskStatus
+from orchestration.states import TaskKind, TaskStatus
 
 CLOSED = (TaskStatus.DONE.value, TaskStatus.CANCELLED.value)
 
@@ -77,27 +77,25 @@ class WaitingWork:
 
 
 def load_waiting_work(root_ids: Sequence[int], project_ids: Sequence[int]) -> WaitingWork:
-    """Load the unfinished tasks below some roots, and all unfinished roots of their projects."""
+    """Load the unfinished tasks of some trees, and the unfinished roots that wait for other roots.
+
+    Of the other roots of a project nothing waits for anything: a long list of them stays unread.
+    """
     work = WaitingWork()
     if not root_ids and not project_ids:
         return work
-    rows = (
-        Task.objects.filter(
-            Q(root_id__in=root_ids) | Q(project_id__in=project_ids, parent__isnull=True),
-            is_superseded=False,
-        )
-        .exclude(status__in=CLOSED)
-        .values_list("pk", "parent_id", "phase", "step_key", "title", "status")
+    # Lists of ids, never a subquery: beside it PostgreSQL would read every task there is.
+    tops = [*root_ids, *_waiting_roots(project_ids)]
+    tasks = Task.objects.filter(Q(pk__in=tops) | Q(root_id__in=root_ids), is_superseded=False)
+    rows = tasks.exclude(status__in=CLOSED).values_list(
+        "pk", "parent_id", "phase", "step_key", "title", "status"
     )
     for row in rows:
         step = OpenStep(*row)
         work.steps[step.id] = step
         work.children.setdefault(step.parent_id, []).append(step)
-    edges = TaskDependency.objects.filter(
-        Q(task__root_id__in=root_ids) | Q(task__project_id__in=project_ids, task__root=None),
-        task__status=TaskStatus.PENDING.value,
-        task__is_superseded=False,
-    )
+    pending = tasks.filter(status=TaskStatus.PENDING.value).order_by().values("pk")
+    edges = TaskDependency.objects.filter(task__in=pending)
     for needed, later in edges.values_list("requires_id", "task_id"):
         work.dependents.setdefault(needed, []).append(later)
     return work
@@ -114,6 +112,15 @@ def count_needing(task_id: int) -> int:
         level = set(rows.values_list("task_id", flat=True)) - seen
         seen |= level
     return len(seen)
+
+
+def _waiting_roots(project_ids: Sequence[int]) -> QuerySet[Task, int]:
+    """The pending roots of some projects that wait for another root."""
+    rows = Task.objects.filter(
+        project_id__in=project_ids, parent__isnull=True, status=TaskStatus.PENDING.value,
+        kind=TaskKind.TASK.value, remaining_dependencies__gt=0,
+    )  # fmt: skip
+    return rows.order_by().values_list("pk", flat=True)
 
 
 def locked_readers(task_id: int) -> list[Task]:

@@ -7,7 +7,7 @@ Source: DESIGN section 9, UI.md section 5.1.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from statistics import median
 
@@ -23,6 +23,13 @@ from orchestration.states import DecisionKind, DecisionStatus, TaskStatus
 STOPS = frozenset({DecisionKind.MAX_RETRIES.value, DecisionKind.SAFE_STOP.value})
 OPEN = DecisionStatus.OPEN.value
 HISTORY_PAGE = 50
+ORDERING = (
+    "project_id", "kind", "priority", "created_at", "task__parent_id", "task__root_id",
+)  # fmt: skip
+"""The columns that the order of the inbox and the count of what waits are made of."""
+COUNTED_BY_CONTENT = frozenset(
+    {DecisionKind.COMMAND_APPROVAL.value, DecisionKind.PLAN_REJECTED.value}
+)
 RELATED = ("project", "task__root", "task__parent__parent", "defect", "decided_by")
 
 
@@ -56,16 +63,40 @@ def open_count() -> int:
 
 
 def list_open(*, user_id: int, wanted: InboxFilter | None = None) -> list[InboxItem]:
-    """List the open decisions in the order of the inbox. Costs the same queries at any length."""
-    rows = list(_narrow(_with_relations().filter(status=OPEN), wanted or InboxFilter()))
+    """List the open decisions in the order of the inbox. Costs the same queries at any length.
+
+    Shape: the decisions know what orders them; `with_cards` reads the rest of those that are shown.
+    """
+    found = _narrow(Decision.objects.filter(status=OPEN), wanted or InboxFilter())
+    rows = list(found.select_related("task").only(*ORDERING).order_by("pk"))
+    _add_contents(rows)
     blocks = count_blocked(rows)
-    seen = _seen_ids(user_id, rows)
+    seen = _seen_ids(user_id)
     items = [InboxItem(row, blocks[row.pk], row.pk not in seen) for row in rows]
     if wanted is not None and wanted.blocks_only:
         items = [one for one in items if one.blocks]
     return sorted(
         items, key=lambda one: (one.decision.priority, -one.blocks, one.decision.created_at)
     )
+
+
+def _add_contents(rows: Sequence[Decision]) -> None:
+    """Read what few kinds are counted by in one statement, not row by row."""
+    counted = [row.pk for row in rows if row.kind in COUNTED_BY_CONTENT]
+    found = Decision.objects.filter(pk__in=counted).values_list("pk", "content") if counted else ()
+    contents = dict(found)
+    for row in rows:
+        if row.pk in contents:
+            row.content = contents[row.pk]
+
+
+def with_cards(items: Sequence[InboxItem]) -> list[InboxItem]:
+    """Read the whole decisions of some items, with what their rows show, in one statement.
+
+    One that was closed meanwhile stays with what it was.
+    """
+    full = {row.pk: row for row in _with_relations().filter(pk__in=[i.decision.pk for i in items])}
+    return [replace(one, decision=full[one.decision.pk]) for one in items]
 
 
 def _with_relations() -> QuerySet[Decision]:
@@ -97,9 +128,9 @@ def _says(text: str) -> Q:
     return found
 
 
-def _seen_ids(user_id: int, rows: Sequence[Decision]) -> frozenset[int]:
+def _seen_ids(user_id: int) -> frozenset[int]:
     views = DecisionView.objects.filter(
-        user_id=user_id, decision__in=[row.pk for row in rows], seen_at__isnull=False
+        user_id=user_id, decision__status=OPEN, seen_at__isnull=False
     )
     return frozenset(views.values_list("decision_id", flat=True))
 

@@ -21,6 +21,7 @@ from orchestration.models import (
     Assessment,
     Assignment,
     AuditEvent,
+    AuditSeal,
     Decision,
     Defect,
     Project,
@@ -291,12 +292,13 @@ def notable_events(*, after: int, limit: int) -> tuple[list[AuditEvent], int]:
     Of tasks only roots are worth a line.
     """
     rows = AuditEvent.objects.filter(seal__position__gt=after)
-    total = rows.count()
+    # Positions have no gaps: the newest one tells how many there are.
+    newest = AuditSeal.objects.order_by("-position").values_list("position", flat=True).first() or 0
     worth = rows.filter(kind__in=NOTABLE).exclude(
         kind__startswith="task.", task__parent__isnull=False
     )
     found = worth.select_related("project", "task__root", "seal").order_by("-seal__position")
-    return list(found[:limit]), total
+    return list(found[:limit]), max(newest - after, 0)
 
 
 def count_agents() -> tuple[int, int]:

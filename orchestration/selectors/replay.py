@@ -26,7 +26,7 @@ from orchestration.rules.replay import (
     PastWork,
     replay,
 )
-from orchestration.selectors.board import MasterTask, Running, Traffic
+from orchestration.selectors.board import Running, Traffic
 from orchestration.selectors.graph import (
     ALARMING,
     VISIBLE_STEPS,
@@ -37,6 +37,7 @@ from orchestration.selectors.graph import (
     StepTimes,
     Stretch,
 )
+from orchestration.selectors.master import MasterTask
 from orchestration.selectors.replay_checkpoints import EVERY, Checkpoints, checkpoints
 from orchestration.states import Route, Seat, TaskStatus
 

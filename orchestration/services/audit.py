@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 
 from django.db import IntegrityError, connection, transaction
@@ -23,14 +22,13 @@ from django.utils import timezone
 from orchestration.models import AuditEvent, AuditSeal
 from orchestration.models.inserts import insert_states
 from orchestration.models.statements import EVENT_COLUMNS, unsealed_events
+from orchestration.selectors.audit import SETTLED_AFTER
 from orchestration.services.work import SYSTEM, Work, unit_of_work
 
 GENESIS = "0" * 64
 BATCH = 200
 SEALER_LOCK = 7_240_511
 FLOOR_LOOK_SECONDS = 60.0
-SETTLED_AFTER = timedelta(minutes=15)
-"""Transactions are over by then: no event older than this can still become visible."""
 
 
 @dataclass(frozen=True, slots=True)

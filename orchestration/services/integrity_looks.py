@@ -35,7 +35,8 @@ from orchestration.models import (
 )
 from orchestration.models.prepared import Prepared
 from orchestration.models.statements import EVENT_COLUMNS
-from orchestration.services.audit import SETTLED_AFTER, event_digest
+from orchestration.selectors.audit import SETTLED_AFTER
+from orchestration.services.audit import event_digest
 from orchestration.services.work import locked
 from orchestration.states import (
     AssignmentStatus,

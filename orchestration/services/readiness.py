@@ -120,11 +120,17 @@ def assessed_text(task: Task) -> str:
     return f"{task.title}\n{task.description}"
 
 
-def record_prefilter(work: Work, task: Task, result: PrefilterResult) -> Assessment:
-    """Store an S0 record and its event: what Sir was not asked is in the trail too."""
+def record_prefilter(
+    work: Work, task: Task, result: PrefilterResult, *, waits: bool = False
+) -> Assessment:
+    """Store an S0 record and its event: what Sir was not asked is in the trail too.
+
+    One that `waits` is of a message that cannot start yet; S0 looks again when it can.
+    """
     signals = [{"kind": one.kind, "text": one.text, "offset": one.offset} for one in result.signals]
     row = Assessment.objects.create(
         task=task,
+        traffic_of_id=traffic_of(task),
         stage="S0",
         outcome=result.outcome,
         rule=result.rule,
@@ -137,9 +143,15 @@ def record_prefilter(work: Work, task: Task, result: PrefilterResult) -> Assessm
         subject=f"task:{task.pk}",
         project_id=task.project_id,
         task_id=task.pk,
-        after={"outcome": result.outcome, "rule": result.rule, "signals": len(signals)},
+        after={"outcome": result.outcome, "rule": result.rule, "signals": len(signals)}
+        | ({"waits": True} if waits else {}),
     )
     return row
+
+
+def traffic_of(task: Task) -> int | None:
+    """The project whose traffic a first look at a task counts to; steps are not traffic."""
+    return task.project_id if task.parent_id is None else None
 
 
 def apply_score(
@@ -178,6 +190,7 @@ def record_score(
     scored = result.as_json()
     Assessment.objects.create(
         task=task,
+        traffic_of_id=None if trigger else traffic_of(task),
         stage="S1",
         backend=backend,
         agent_id=agent_id,

@@ -25,7 +25,7 @@ import django
 import psycopg
 import redis as redis_library
 
-from tests.bench import bare_celery, claims, simulated, workloads
+from tests.bench import bare_celery, claims, pages, simulated, workloads
 from tests.bench.bare_celery import bare_workers
 from tests.bench.installation import PLAIN, Installation, embedded, quantile, scaled_out
 from tests.bench.prompts import prompt_latencies
@@ -204,6 +204,25 @@ def growth_rows(folder: Path) -> list[Row]:
     return rows
 
 
+def page_rows(folder: Path) -> list[Row]:
+    """Pages over 100,000 roots and more than a million events, on PostgreSQL."""
+    with pages.crowded(folder) as (place, told):
+        size = (
+            f"{told['tasks']:,} tasks, {told['events']:,} events, {told['open']:,} open decisions"
+        )
+        rows: list[Row] = [("pages: rows in the database", size, "≥ 100,000 and 1,000,000")]
+        for name, times in pages.page_times(place, told["ids"]).items():
+            rows.append((f"server time: {name}", words(times), "p95 < 150"))
+        for name, weight in pages.page_weights(place, told["ids"]).items():
+            rows.append((f"weight with empty caches: {name}", f"{weight:.0f} kB", "< 400"))
+        heard, missing = pages.hints_of(place)
+    grown = [name for name, count in told["after"].items() if count > told["before"][name]]
+    counts = ", ".join(f"{name} {count}" for name, count in told["after"].items())
+    rows.append(("queries, 100 and 100,000 roots", f"{counts}; grown: {grown or 'none'}", "none"))
+    work = f"commit to hint on {pages.SOCKETS} sockets, 50 a second"
+    return [*rows, (work, f"{words(heard)}, {missing} missing", "p95 < 300")]
+
+
 def simulation_rows(folder: Path) -> list[Row]:
     """Whole projects of 2,000 roots with faults, each seed on one of the databases."""
     rows: list[Row] = []
@@ -242,7 +261,7 @@ def report(title: str, rows: Sequence[Row]) -> str:
 def main(arguments: Sequence[str]) -> int:
     """Run what is asked for; all of it writes the page."""
     everything = {"S0", "W1", "W2", "W3", "W4", "W6", "prompt", "memory", "claims"}
-    everything |= {"growth"}
+    everything |= {"growth", "pages"}
     wanted = set(arguments) or everything
     rows = Told()
     with tempfile.TemporaryDirectory(prefix="countersign-bench-") as folder:
@@ -254,6 +273,8 @@ def main(arguments: Sequence[str]) -> int:
             rows.extend(measure_scaled_out(Path(folder), wanted))
         if "growth" in wanted:
             rows.extend(growth_rows(Path(folder)))
+        if "pages" in wanted:
+            rows.extend(page_rows(Path(folder)))
         if "simulation" in wanted:
             rows.extend(simulation_rows(Path(folder)))
         if "claims" in wanted:

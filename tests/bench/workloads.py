@@ -9,8 +9,9 @@ import asyncio
 import json
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import Any
 
@@ -148,12 +149,19 @@ def hint_latencies(
     return late[True], late[False], missing
 
 
-def _session_cookie(installation: Installation) -> str:
-    with httpx.Client(base_url=installation.url, follow_redirects=True) as browser:
+@contextmanager
+def sign_in(installation: Installation) -> Iterator[httpx.Client]:
+    """A browser that Sir is signed in with."""
+    with httpx.Client(base_url=installation.url, follow_redirects=True, timeout=60) as browser:
         page = browser.get("accounts/login/")
         token = page.text.split('name="csrfmiddlewaretoken" value="')[1].split('"')[0]
         form = {"username": "sir", "password": "bench-sir-9", "csrfmiddlewaretoken": token}
         browser.post("accounts/login/", data=form, headers={"Referer": installation.url})
+        yield browser
+
+
+def _session_cookie(installation: Installation) -> str:
+    with sign_in(installation) as browser:
         return "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
 
 

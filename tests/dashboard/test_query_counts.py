@@ -14,14 +14,14 @@ from tests.factories import agent_step, drive, new_project, step, submit_plan
 
 SIZES = [4, 150]
 COUNTS = {
-    "/": 29,
-    "/inbox/": 13,
+    "/": 30,
+    "/inbox/": 15,
     "/inbox/history/": 10,
-    "/inbox/{decision}/": 21,
+    "/inbox/{decision}/": 23,
     "/projects/": 11,
-    "/projects/size/": 42,
+    "/projects/size/": 41,
     "/projects/size/tasks/{root}/": 41,
-    "/audit/": 12,
+    "/audit/": 13,
     "/changes/?after=999999&project=size": 6,
     "/projects/size/log/": 7,
     "/projects/size/tasks/{step}/node/": 10,

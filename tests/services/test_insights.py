@@ -254,9 +254,11 @@ def test_cost_by_seat_keeps_reported_own_and_unknown_apart(project: Project) -> 
 def test_traffic_and_the_tokens_of_scoring(project: Project) -> None:
     for at in range(10):
         task = task_of(project)
-        Assessment.objects.create(task=task, stage="S0", outcome="direct" if at < 6 else "assess")
-        if at >= 6:
-            Assessment.objects.create(task=task, stage="S1", outcome="light_plan", total=11)
+        looks = [("S0", "direct")] if at < 6 else [("S0", "assess"), ("S1", "light_plan")]
+        for stage, outcome in looks:
+            Assessment.objects.create(
+                task=task, traffic_of=project, stage=stage, outcome=outcome, total=11
+            )
     spend(project, "scorer", "external", input_tokens=400, output_tokens=50)
     held = read_insights(project.pk)
     assert (held.traffic.messages, held.traffic.direct_by_rule, held.traffic.light) == (10, 6, 4)
