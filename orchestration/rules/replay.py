@@ -274,7 +274,9 @@ def _fold_assessment(board: PastBoard, event: PastEvent) -> None:
     if event.kind == "assessment.s0":
         outcome = str(event.after["outcome"])
         board.traffic.first.setdefault(outcome, set()).add(event.task_id)
-        task.is_assessed = task.is_assessed or outcome == "direct"
+        # A message that waits is looked at again when it starts; its route is open till then.
+        is_decided = outcome == "direct" and not event.after.get("waits")
+        task.is_assessed = task.is_assessed or is_decided
         return
     task.route = str(event.after["route"])
     if not event.why:  # A later re-score of an upgrade is not traffic.

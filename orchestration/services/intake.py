@@ -24,7 +24,7 @@ from orchestration.services.drafting import draft_plan
 from orchestration.services.lookups import lock_project
 from orchestration.services.outputs import add_comment
 from orchestration.services.projects import reopen_for_work
-from orchestration.services.readiness import make_ready, start_roots
+from orchestration.services.readiness import make_ready, record_prefilter, start_roots
 from orchestration.services.retrying import retry_on_deadlock
 from orchestration.services.work import Actor, Work, unit_of_work
 from orchestration.states import Complexity, Route, TaskKind, TaskStatus
@@ -77,23 +77,9 @@ def submit_message(
         if result.kind_of_message is MessageKind.CONTINUATION:
             _post_continuation(work, project, task, cleaned)
         begin_roots(work, project, [task])
-        assessment = task.assessments.filter(stage="S0").first() or _record_s0(work, task, result)
+        known = task.assessments.filter(stage="S0").first()
+        assessment = known or record_prefilter(work, task, result, waits=True)
     return task, assessment, result
-
-
-def _record_s0(work: Work, task: Task, result: PrefilterResult) -> Assessment:
-    """Store the S0 record of a message that cannot start yet; S1 runs when it can."""
-    return Assessment.objects.create(
-        task=task,
-        stage="S0",
-        outcome=result.outcome,
-        rule=result.rule,
-        signals=[
-            {"kind": one.kind, "text": one.text, "offset": one.offset} for one in result.signals
-        ],
-        elapsed_us=result.elapsed_us,
-        created_at=work.now,
-    )
 
 
 def require_text(text: str) -> str:

@@ -11,12 +11,13 @@ from django.test.utils import CaptureQueriesContext
 from orchestration.models import AuditSeal, Project, Task
 from orchestration.rules.replay import PastBoard, replay
 from orchestration.selectors.activity import newest_position
+from orchestration.selectors.board import read_traffic
 from orchestration.selectors.replay import past_graph, read_past, span_of
 from orchestration.selectors.replay_checkpoints import Checkpoints
 from orchestration.services.audit import floor, seal_events
 from orchestration.services.importing import import_master_list
-from orchestration.services.intake import NewTask, create_task
-from orchestration.services.projects import pause_project
+from orchestration.services.intake import NewTask, create_task, submit_message
+from orchestration.services.projects import pause_project, resume_project
 from orchestration.services.tasks import cancel_task
 from orchestration.services.work import Actor
 from tests.factories import (
@@ -60,6 +61,21 @@ def position_of(kind: str, task: Task) -> int:
     """Where the first event of a kind about a task is sealed."""
     seals = AuditSeal.objects.filter(event__kind=kind, event__task=task).order_by("position")
     return seals.values_list("position", flat=True)[0]
+
+
+@pytest.mark.parametrize("text", ["打开日志", "重构支付模块的状态机并迁移线上订单", "你好"])
+def test_message_that_waits_for_its_project_is_counted_in_the_past_too(
+    text: str, project: Project
+) -> None:
+    pause_project(project_id=project.pk, actor=SIR)
+    submit_message(project_id=project.pk, text=text, actor=SIR)
+    assert read_traffic(project.pk).messages == 1
+    seal_events()
+    assert_rebuilt_is_present(project)
+    resume_project(project_id=project.pk, actor=SIR)
+    drive(project)
+    seal_events()
+    assert_rebuilt_is_present(project)
 
 
 def test_each_moment_shows_what_was_true_then(project: Project) -> None:
