@@ -34,26 +34,10 @@ from orchestration.services.tasks import cancel_task
 from orchestration.services.work import Actor
 from tests import factories
 from tests.bench.copies import Copier
+from tests.bench.pages import PAGES, SLUG
 
-SLUG = "crowd"
 FINISHED, CANCELLED, WAITING = 85, 5, 10
 """Roots of the sample that agents did, that Sir cancelled, and that wait for an agent."""
-PAGES = {
-    "board": "/projects/crowd/",
-    "board, one chosen": "/projects/crowd/?task={root}",
-    "board, by title": "/projects/crowd/?sort=title",
-    "board, one filtered": "/projects/crowd/?q=root+7&status=done&task={root}",
-    "board, half way down": "/projects/crowd/?page={half}&task={root}",
-    "inbox": "/inbox/",
-    "inbox history": "/inbox/history/",
-    "decision": "/inbox/{decision}/",
-    "audit": "/audit/",
-    "audit, filtered": "/audit/?project=crowd&noun=decision",
-    "audit, searched": "/audit/?q=TASK-77",
-    "task": "/projects/crowd/tasks/{root}/",
-    "step": "/projects/crowd/tasks/{step}/",
-    "overview": "/",
-}
 SIR = Actor("human:sir")
 
 

@@ -20,12 +20,29 @@ from uuid import uuid4
 
 import httpx
 
-from tests.bench.crowd import PAGES
 from tests.bench.installation import PLAIN, Installation
 from tests.bench.workloads import hint_latencies, sign_in
 from tests.deployment.processes import ROOT, command_environment, manage
 from tests.services_up import PostgresServer, RedisServer
 
+SLUG = "crowd"
+PAGES = {
+    "board": "/projects/crowd/",
+    "board, one chosen": "/projects/crowd/?task={root}",
+    "board, by title": "/projects/crowd/?sort=title",
+    "board, one filtered": "/projects/crowd/?q=root+7&status=done&task={root}",
+    "board, half way down": "/projects/crowd/?page={half}&task={root}",
+    "inbox": "/inbox/",
+    "inbox history": "/inbox/history/",
+    "decision": "/inbox/{decision}/",
+    "audit": "/audit/",
+    "audit, filtered": "/audit/?project=crowd&noun=decision",
+    "audit, searched": "/audit/?q=TASK-77",
+    "task": "/projects/crowd/tasks/{root}/",
+    "step": "/projects/crowd/tasks/{step}/",
+    "overview": "/",
+}
+"""What is measured. Shape: addresses by name, with the ids that the filling tells."""
 COPIES = 1_000
 """Of a sample of 100 roots: 100,000 roots and about 1,350,000 sealed events."""
 LOOKS, WARMING = 40, 3
