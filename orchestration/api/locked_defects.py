@@ -35,8 +35,9 @@ class LockedDefectBody(Body):
 
 
 class LockedDefectShape(Shape):
-    """The defect as it stands. Shape: `impact` lists who reads the artifact, directly or not;
-    `fix_task` is the task that makes the next version, once there is one.
+    """The defect as it stands. Shape: `impact` lists who reads the artifact, directly or not, at
+    most 200 of `impact_total`; `fix_task` is the task that makes the next version, once there is
+    one.
     """
 
     id: str
@@ -46,6 +47,7 @@ class LockedDefectShape(Shape):
     status: str
     title: str
     impact: list[dict[str, Any]]
+    impact_total: int
     fix_task: str | None
 
 
@@ -84,6 +86,7 @@ class LockedDefectsView(ApiView):
             status=defect.status,
             title=defect.title,
             impact=defect.impact,
+            impact_total=defect.impact_total,
             fix_task=str(fix.pk) if fix is not None else None,
         )
         return Response(shape.document(), status=201)

@@ -59,6 +59,7 @@ class Defect(models.Model):
     fix_round = models.PositiveIntegerField(default=0)
     rounds = models.JSONField(default=list, blank=True)
     impact = models.JSONField(default=list, blank=True)
+    impact_total = models.PositiveIntegerField(default=0)
     guidance = models.TextField(blank=True, default="")
     raised_by = models.CharField(max_length=140)
     version = models.PositiveIntegerField(default=1)

@@ -125,29 +125,3 @@ def _standing_versions(task: Task) -> dict[str, tuple[int, str]]:
     versions = {row["name"]: row["newest"] for row in newest}
     rows = task.artifacts.filter(name__in=versions).values_list("name", "version", "content_id")
     return {name: (version, sha) for name, version, sha in rows if versions[name] == version}
-
-
-def impact_of(task: Task) -> list[dict[str, object]]:
-    """List the transitive consumers of a step: who reads it, locked consumers first.
-
-    Shape: `{task, step_key, title, status, effect}`; effect is `to_reverify` for a consumer that is
-    done and `freed` for one that waits.
-    """
-    seen: set[int] = set()
-    frontier = [task.pk]
-    while frontier:
-        found = Task.objects.filter(requirements__requires_id__in=frontier, is_superseded=False)
-        frontier = [pk for pk in found.values_list("pk", flat=True).distinct() if pk not in seen]
-        seen.update(frontier)
-    rows = Task.objects.filter(pk__in=seen).order_by("phase", "pk")
-    listed: list[dict[str, object]] = [
-        {
-            "task": str(row.pk),
-            "step_key": row.step_key,
-            "title": row.title,
-            "status": row.status,
-            "effect": "to_reverify" if row.status == "done" else "freed",
-        }
-        for row in rows
-    ]
-    return sorted(listed, key=lambda row: row["effect"] != "to_reverify")

@@ -17,7 +17,7 @@ from orchestration.rules.commands import command_digest
 from orchestration.rules.dag import canonical_digest
 from orchestration.rules.severity import Approver, gate
 from orchestration.rules.test_guides import loosened_tests
-from orchestration.services.artifacts import impact_of
+from orchestration.selectors.consumers import dependents_of
 from orchestration.services.assignments import queue_assignment
 from orchestration.services.claim_findings import keys_of
 from orchestration.services.inbox import open_decision
@@ -42,6 +42,7 @@ def open_defect(
     low: str = "accept",
 ) -> Defect:
     """Open one defect and pass it through its severity's gate."""
+    impact = dependents_of(task)
     defect = Defect.objects.create(
         task=task,
         review=review,
@@ -53,7 +54,8 @@ def open_defect(
         proposed_fix=document.get("proposed_fix"),
         source_key=document.get("source_key", ""),
         fix_round=task.fix_round,
-        impact=impact_of(task),
+        impact=impact.listed,
+        impact_total=impact.total,
         raised_by=raised_by,
         created_at=work.now,
         updated_at=work.now,
@@ -118,7 +120,7 @@ def ask_about_defect(work: Work, task: Task, defect: Defect) -> Decision:
             "round": task.fix_round + 1,
             "rounds": rounds,
             "step": task.step_key or str(task),
-            "blocks": len(defect.impact),
+            "blocks": defect.impact_total,
         },
         evidence=[defect.evidence],
     )

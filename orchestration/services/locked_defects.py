@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from orchestration.errors import Conflict
-from orchestration.models import Artifact, ArtifactRead, Defect, Task
+from orchestration.models import Artifact, Defect, Task
 from orchestration.rules.severity import Approver, gate
+from orchestration.selectors.consumers import readers_of
 from orchestration.services.defects import notify_sir
 from orchestration.services.holding import lock_writable_project
 from orchestration.services.inbox import open_decision
@@ -73,6 +74,7 @@ def open_locked(
     low: str,
 ) -> Defect:  # fmt: skip
     """Store one defect of a locked artifact and pass it through its severity's gate."""
+    impact = readers_of(artifact)
     defect = Defect.objects.create(
         task=origin,
         artifact=artifact,
@@ -83,7 +85,8 @@ def open_locked(
         evidence=document.get("evidence") or {},
         proposed_fix=document.get("proposed_fix"),
         source_key=f"artifact:{artifact.pk}",
-        impact=consumers_of(artifact),
+        impact=impact.listed,
+        impact_total=impact.total,
         raised_by=raised_by,
         created_at=work.now,
         updated_at=work.now,
@@ -130,9 +133,10 @@ def _ask(work: Work, origin: Task, artifact: Artifact, defect: Defect) -> None:
             "artifact": {"id": str(artifact.pk), "name": artifact.name,
                          "version": artifact.version, "sha256": artifact.content_id},
             "impact": defect.impact,
+            "impact_total": defect.impact_total,
         },
         params={"about": "locked", "step": origin.step_key or str(origin),
-                "blocks": len(defect.impact)},
+                "blocks": defect.impact_total},
         evidence=[defect.evidence],
     )  # fmt: skip
 
@@ -153,39 +157,6 @@ def decide_locked(work: Work, defect: Defect, verdict: str, *, reason: str) -> N
     work.flush()
     if target is DefectStatus.FIX_APPROVED:
         start_fix(work, defect.task, defect)
-
-
-def consumers_of(artifact: Artifact) -> list[dict[str, object]]:
-    """List who read any version of an artifact, and who read what those locked, and so on.
-
-    Shape: `{task, step_key, title, status, effect, artifacts}`; one bounded query a level.
-    """
-    seen: set[int] = {artifact.task_id}
-    rows = ArtifactRead.objects.filter(
-        artifact__task=artifact.task_id, artifact__name=artifact.name
-    )
-    level = sorted({pk for pk in rows.values_list("task_id", flat=True) if pk not in seen})
-    while level:
-        seen.update(level)
-        below = ArtifactRead.objects.filter(artifact__task__in=level)
-        level = sorted({pk for pk in below.values_list("task_id", flat=True) if pk not in seen})
-    seen.discard(artifact.task_id)
-    made: dict[int, list[str]] = {}
-    locked = Artifact.objects.filter(task__in=seen).order_by("pk")
-    for task_id, name, version in locked.values_list("task_id", "name", "version"):
-        made.setdefault(task_id, []).append(f"{name} v{version}")
-    found = Task.objects.filter(pk__in=seen, is_superseded=False).order_by("phase", "pk")
-    return [
-        {
-            "task": str(row.pk),
-            "step_key": row.step_key,
-            "title": row.title,
-            "status": row.status,
-            "effect": "to_reverify" if row.status == TaskStatus.DONE else "freed",
-            "artifacts": made.get(row.pk, []),
-        }
-        for row in found
-    ]
 
 
 def start_fix(work: Work, origin: Task, defect: Defect) -> Task:

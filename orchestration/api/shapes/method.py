@@ -148,6 +148,7 @@ class DefectShape(Shape):
     fix_round: int
     rounds: list[Any]
     impact: list[Any]
+    impact_total: int
     guidance: str
     raised_by: str
     version: int
