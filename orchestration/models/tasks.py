@@ -157,6 +157,17 @@ class Task(models.Model):
             models.Index(fields=("parent", "phase", "status"), name="task_phase_idx"),
             models.Index(fields=("project", "parent", "status"), name="task_list_idx"),
             models.Index(fields=("root", "status"), name="task_root_idx"),
+            # What the loop starts next: the first by rank, of however many wait.
+            models.Index(
+                fields=("project", "rank", "id"),
+                condition=models.Q(
+                    parent__isnull=True,
+                    status=TaskStatus.PENDING.value,
+                    remaining_dependencies=0,
+                    is_planned=True,
+                ),
+                name="task_next_root_idx",
+            ),
             models.Index(
                 fields=("project", "status", "number"),
                 condition=models.Q(parent__isnull=True, kind=TaskKind.TASK.value),
