@@ -147,7 +147,7 @@ def actor_of(agent: Agent) -> Actor:
 
 def claim(task: Task, agent: Agent) -> Assignment:
     """Claim a task for an agent."""
-    return claim_task(task_id=task.pk, agent=agent, actor=actor_of(agent))
+    return claim_task(known=task, agent=agent, actor=actor_of(agent))
 
 
 def set_status(task: Task, agent: Agent, status: str, **rest: Any) -> Task:

@@ -78,7 +78,7 @@ class ClaimTaskView(ApiView):
         found = self.task(pid, task)
         agent = require_agent(self.caller, Scope.EXECUTE)
         self.body(EmptyBody)
-        claimed = claim_task(task_id=found.pk, agent=agent, actor=self.actor)
+        claimed = claim_task(known=found, agent=agent, actor=self.actor)
         return Response(ClaimedShape.of_lease(claimed).document())
 
 

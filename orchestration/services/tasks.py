@@ -13,11 +13,10 @@ from orchestration.errors import (
     IllegalTransition,
     Invalid,
     LeaseLost,
-    NotFound,
     NotReady,
 )
 from orchestration.models import Agent, Assignment, Comment, Output, Task
-from orchestration.models.rows import fetch_columns, fetch_rows
+from orchestration.models.rows import fetch_rows
 from orchestration.selectors.tasks import not_ready_reason
 from orchestration.services.assignments import has_free_slot, lease, require_claimable
 from orchestration.services.blocking import block_task
@@ -63,21 +62,19 @@ AUTHOR_CHARACTERS = 120
 
 
 @retry_on_deadlock
-def claim_task(*, task_id: int, agent: Agent, actor: Actor) -> Assignment:
+def claim_task(*, known: Task, agent: Agent, actor: Actor) -> Assignment:
     """Claim one task for an agent: the executor's lease and the move to `claimed` in one.
+
+    Of `known` only its project and parent count, which no task ever changes.
 
     Errors: NotFound; ProjectSuspended; NotReady naming why, or who holds it.
     Locks: project (a pause stops the clock of every lease it finds, and lets none in after it),
     parent (to count its slots), task, assignment.
     """
     with unit_of_work(actor) as work:
-        found = fetch_columns(Task, ("project_id", "parent_id"), "id = %s", [task_id])
-        if not found:
-            raise NotFound("There is no such task.")
-        project = lock_project(found[0][0])
-        parent_id: int | None = found[0][1]
-        slot_is_free = parent_id is None or has_free_slot(parent_id)
-        task = lock_task(task_id, project=project)
+        project = lock_project(known.project_id)
+        slot_is_free = known.parent_id is None or has_free_slot(known.parent_id)
+        task = lock_task(known.pk, project=project)
         require_active(project)
         require_claimable(task, not_ready_reason(task))
         if not slot_is_free:
