@@ -8,6 +8,7 @@ from typing import Any
 
 from django.http import HttpResponse
 from django.shortcuts import render
+from django.utils.http import content_disposition_header
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.http import (
     require_GET,
@@ -65,6 +66,7 @@ from orchestration.access import access_artifact, access_assignment, access_proj
 from orchestration.contracts.results import CommentInput
 from orchestration.errors import CountersignError, NotFound
 from orchestration.models import Project, Task
+from orchestration.rules.download_names import download_name
 from orchestration.selectors.activity import newest_position
 from orchestration.selectors.graph import StepGraph, read_graph, read_step
 from orchestration.selectors.overview import cost_of
@@ -319,10 +321,11 @@ def artifact(request: DashboardRequest, slug: str, pk: int) -> HttpResponse:
     found = access_artifact(request.user, str(pk))
     if found.project_id != project.pk:
         raise NotFound("There is no such artifact.")
-    name = found.name.rpartition("/")[2] or "artifact"
-    response = HttpResponse(bytes(found.content.data), content_type="application/octet-stream")
-    safe = "".join(ch if ch.isascii() and (ch.isalnum() or ch in "-_.") else "_" for ch in name)
-    response["Content-Disposition"] = f'attachment; filename="{safe[:150]}"'
+    data = bytes(found.content.data)
+    name = download_name(found.name, found.type, data)
+    response = HttpResponse(data, content_type="application/octet-stream")
+    disposition = content_disposition_header(as_attachment=True, filename=name[-150:])
+    response["Content-Disposition"] = disposition or "attachment"
     response["X-Content-Type-Options"] = "nosniff"
     return response
 

@@ -21,6 +21,7 @@ from orchestration.api.schema import problems
 from orchestration.api.shapes.work import ArtifactPage, ArtifactShape
 from orchestration.errors import Conflict
 from orchestration.models import Artifact
+from orchestration.rules.download_names import download_name
 from orchestration.services.artifact_reads import read_artifact
 
 BYTES = "application/octet-stream"
@@ -87,7 +88,7 @@ class ArtifactContentView(ApiView):
         etag = f'"{digest}"'
         if request.headers.get("If-None-Match") == etag:
             return HttpResponseNotModified(headers={"ETag": etag})
-        name = row.name.rpartition("/")[2] or "artifact"
+        name = download_name(row.name, row.type, data)
         headers = {
             "ETag": etag,
             "Content-Disposition": content_disposition_header(as_attachment=True, filename=name)
