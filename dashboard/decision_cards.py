@@ -19,6 +19,7 @@ from dashboard.check_texts import check_words, over_budget_words
 from dashboard.clock import clock_text
 from dashboard.decision_facts import Fact, about_of, waits_of
 from dashboard.engine_texts import engine_words
+from dashboard.escalations import Escalation, escalation_of
 from dashboard.evidence import (
     EVIDENCE_LINES,
     PANE_LINES,
@@ -86,6 +87,7 @@ class Card:
     waits: list[Fact] = field(default_factory=list)
     about: list[Fact] = field(default_factory=list)
     impact: Impact | None = None
+    escalation: Escalation | None = None
 
     @property
     def is_open(self) -> bool:
@@ -136,12 +138,20 @@ def make_card(decision: Decision, *, blocks: int, is_page: bool) -> Card:
         reviewed=reviewed_of(decision),
     )
     if is_page:
-        card.impact = impact_of_decision(decision) if card.is_open else None
-        card.waits = waits_of(decision, blocks, card.impact)
-        card.about = about_of(decision)
-        if defect is not None and kind is K.MEDIUM_DEFECT:
-            card.rounds = rounds_of(decision, defect)
+        _add_page_parts(card, blocks)
     return card
+
+
+def _add_page_parts(card: Card, blocks: int) -> None:
+    """Add what only the page shows: the rail, earlier rounds, failed attempts side by side."""
+    decision = card.decision
+    card.impact = impact_of_decision(decision) if card.is_open else None
+    card.waits = waits_of(decision, blocks, card.impact)
+    card.about = about_of(decision)
+    if decision.defect is not None and decision.kind == K.MEDIUM_DEFECT:
+        card.rounds = rounds_of(decision, decision.defect)
+    if decision.kind == K.MAX_RETRIES and decision.task is not None:
+        card.escalation = escalation_of(decision, decision.task, blocks=blocks)
 
 
 def step_word(decision: Decision) -> str:

@@ -16,8 +16,8 @@ from django.utils.translation import pgettext_lazy
 from dashboard.assessments import backend_word
 from dashboard.engine_texts import engine_words
 from dashboard.http import DashboardRequest
-from dashboard.vocabulary import WAITING, Label, Role
-from orchestration.contracts.loop import NextAction, Verdict
+from dashboard.vocabulary import PACKAGE_LABELS, WAITING, Label, Role
+from orchestration.contracts.loop import NextAction
 from orchestration.models import Project, Task
 from orchestration.selectors.loop import VerdictRow, list_verdicts
 from orchestration.services.packages import evidence_link
@@ -25,13 +25,6 @@ from orchestration.services.packages import evidence_link
 if TYPE_CHECKING:
     from django_stubs_ext import StrPromise
 
-VERDICTS: Mapping[str, Label] = {
-    Verdict.GO.value: Label("circle-check", "GO", Role.GREEN),
-    Verdict.NO_GO.value: Label("circle-x", "NO-GO", Role.RED),
-    Verdict.INDETERMINATE.value: Label(
-        "circle-x", pgettext_lazy("verdict", "Indeterminate"), Role.RED
-    ),
-}
 ACTIONS: Mapping[str, str | StrPromise] = {
     NextAction.RESTART_FROM_STEP_2.value: _("plans it again"),
     NextAction.PROCEED_TO_NEXT_TASK.value: _("goes on with %(task)s"),
@@ -65,7 +58,7 @@ def verdict_line(row: VerdictRow) -> VerdictLine:
         context = command.context_for_step_2 or {}
         action = str(ACTIONS[command.next_action]) % {"task": context.get("task_to_process", "")}
     is_waiting = package is not None and package.concluded_at is None
-    verdict = VERDICTS[package.verdict] if package is not None else WAIVED
+    verdict = PACKAGE_LABELS[package.verdict] if package is not None else WAIVED
     return VerdictLine(
         attempt=package.attempt if package is not None else 0,
         label=WAITING if is_waiting else verdict,

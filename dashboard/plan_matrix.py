@@ -85,6 +85,11 @@ class StepRow:
         """Whether any revision says something else of it than the one before."""
         return any(cell.label is not None for cell in self.cells)
 
+    @property
+    def newest(self) -> str:
+        """What the newest revision that has the step says of it."""
+        return next((cell.action for cell in reversed(self.cells) if cell.is_here), "")
+
 
 @dataclass(frozen=True, slots=True)
 class PlanMatrix:

@@ -78,6 +78,12 @@ def compared_revisions(task: Task, attempt: int) -> list[PlanRevision]:
     return _with_audits(task, list(reversed(plans.order_by("-pk")[:COMPARED_PLANS])))
 
 
+def compared_plans(task: Task) -> list[PlanRevision]:
+    """The newest plans of a task over its attempts with their bodies, oldest first."""
+    plans = task.plans.select_related("agent").filter(is_light=False).exclude(body={})
+    return _with_audits(task, list(reversed(plans.order_by("-pk")[:COMPARED_PLANS])))
+
+
 def _with_audits(task: Task, plans: Sequence[Plan]) -> list[PlanRevision]:
     found = {plan.pk: PlanRevision(plan) for plan in plans}
     for audit in AuditReport.objects.filter(plan__in=found).select_related("agent").order_by("pk"):
