@@ -16,6 +16,7 @@ from orchestration.errors import Fault, PlanInvalid
 from orchestration.states import RiskLevel
 
 CRITERION = re.compile(r"\bAC-\d{1,4}\b")
+CONSTRAINT = re.compile(r"\bPC-\d{1,4}\b")
 RISK_ORDER = (RiskLevel.LOW, RiskLevel.MEDIUM, RiskLevel.HIGH, RiskLevel.CRITICAL)
 
 MAX_TITLE = 300
@@ -82,18 +83,24 @@ def criteria_in(text: str) -> list[str]:
     return list(dict.fromkeys(CRITERION.findall(text)))
 
 
+def constraints_in(text: str) -> list[str]:
+    """Find the performance constraints that a specification names (`PC-01`), each once."""
+    return list(dict.fromkeys(CONSTRAINT.findall(text)))
+
+
 def require_coverage(
     plan: Plan, *, criteria: Sequence[str], performance_constraints: Sequence[str] = ()
 ) -> None:
     """Require a check for each acceptance criterion and a metric for each performance constraint.
 
     A criterion is covered by a test case that names it, or by a step that names it and has a verify
-    command. Errors: PlanInvalid listing every one that is not covered.
+    command; a constraint by a metric of its name, or one that names it. Errors: PlanInvalid
+    listing every one that is not covered.
     """
     tested = {one for case in plan.test_cases for one in case.covers}
     tested.update(*(_criteria_of_verified_steps(plan)))
-    measured = {metric.constraint for metric in plan.metrics}
-    measured.update(metric.name for metric in plan.metrics)
+    said = [text for metric in plan.metrics for text in (metric.name, metric.constraint)]
+    measured = {*said, *(one for text in said for one in constraints_in(text))}
     faults = [
         Fault(path="test_cases", message=f"{one} has no test case and no verify command")
         for one in criteria

@@ -13,7 +13,7 @@ from orchestration.models import Plan, Task
 from orchestration.models.rows import new_row
 from orchestration.models.statements import count_of
 from orchestration.rules.dag import canonical_digest
-from orchestration.rules.plan import criteria_in, require_coverage
+from orchestration.rules.plan import constraints_in, criteria_in, require_coverage
 from orchestration.services.work import Work
 
 
@@ -30,11 +30,15 @@ def draft_plan(
     """Store a well-formed plan as the next draft revision of a task.
 
     Errors: PlanInvalid listing every fault, every acceptance criterion of the task's specification
-    that no check covers among them.
+    that no check covers and every performance constraint without a metric among them.
     """
     parsed = parse_plan(document, strict=strict)
     if task.specification:
-        require_coverage(parsed, criteria=criteria_in(task.specification))
+        require_coverage(
+            parsed,
+            criteria=criteria_in(task.specification),
+            performance_constraints=constraints_in(task.specification),
+        )
     body = parsed.to_document()
     plan = new_row(
         Plan,

@@ -199,6 +199,18 @@ def test_c_44_steps_of_new_plans_do_not_start_the_count_over(project: Project) -
     ]  # fmt: skip
 
 
+def test_a_plan_has_a_metric_for_every_performance_constraint(project: Project) -> None:
+    spec = "Users sign in.\n\nPC-01 a sign-in takes less than 200 ms."
+    plan = {"summary": "x", "steps": [step("1", verify=["true"])]}
+    new = NewTask(text="sign in", plan=plan, specification=spec)
+    with pytest.raises(PlanInvalid) as refused:
+        create_task(project_id=project.pk, new=new, actor=SIR)
+    assert [one["path"] for one in refused.value.errors] == ["metrics"]
+    metrics = [{"name": "p95 of a sign-in", "constraint": "PC-01"}]
+    new = NewTask(text="sign in", plan={**plan, "metrics": metrics}, specification=spec)
+    assert create_task(project_id=project.pk, new=new, actor=SIR).plans.count() == 1
+
+
 SPEC = "Users sign in.\n\nAC-01 a wrong password is refused.\nAC-02 three tries lock the account."
 
 

@@ -12,6 +12,7 @@ from orchestration.rules.dag import definition_hashes
 from orchestration.rules.plan import (
     PlanComparison,
     compare_plans,
+    constraints_in,
     criteria_in,
     highest_risk,
     planned_commands,
@@ -101,6 +102,28 @@ def test_a_plan_that_covers_its_specification_passes() -> None:
         criteria=["AC-01", "AC-02", "AC-03"],
         performance_constraints=["under 10 ms", "memory"],
     )
+
+
+@pytest.mark.parametrize(
+    ("metric", "missing"),
+    [
+        ({"name": "p95", "constraint": "PC-01: 95 % under 10 ms"}, ["PC-02"]),
+        ({"name": "PC-02", "constraint": ""}, ["PC-01"]),
+        ({"name": "PC-012"}, ["PC-01", "PC-02"]),
+    ],
+)
+def test_a_named_performance_constraint_needs_a_metric_that_names_it(
+    metric: dict[str, str], missing: list[str]
+) -> None:
+    named = constraints_in("PC-01 fast; PC-02: small, PC-01 again, XPC-03")
+    assert named == ["PC-01", "PC-02"]
+    plan = plan_of({"id": 1}, metrics=[metric])
+    with pytest.raises(PlanInvalid) as refused:
+        require_coverage(plan, criteria=[], performance_constraints=named)
+    found = [name for one in refused.value.errors for name in constraints_in(one["message"])]
+    assert found == missing
+    both = plan_of({"id": 1}, metrics=[metric, {"name": "PC-01 and PC-02"}])
+    require_coverage(both, criteria=[], performance_constraints=named)
 
 
 def test_everything_that_is_not_covered_is_named() -> None:
