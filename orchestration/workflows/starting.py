@@ -14,8 +14,13 @@ from typing import Any
 
 from orchestration.errors import Conflict, NotFound
 from orchestration.models import Project, Task, WorkflowRun
-from orchestration.rules.change_names import change_id_of, is_change_id, unique_name
-from orchestration.rules.flow_stages import directory_of, document_path
+from orchestration.rules.change_names import (
+    change_id_fault,
+    change_id_of,
+    is_change_id,
+    unique_name,
+)
+from orchestration.rules.flow_stages import STRICT_PLAN, directory_of, document_path
 from orchestration.services.flow_documents import read_boxes
 from orchestration.services.intake import NewTask, begin_roots, create_within, title_of
 from orchestration.services.lookups import lock_project
@@ -135,6 +140,9 @@ def _begin(
     wanted = change_id_of(request, number=project.task_sequence + 1)
     if named is not None and is_change_id(named[1]):
         wanted = named[1]
+        if flow.name == STRICT_PLAN and change_id_fault(wanted):
+            # A change begins with a verb; a feature of a specification is a noun.
+            wanted = change_id_of(wanted, number=project.task_sequence + 1)
     like = WorkflowRun.objects.filter(project=project, change_id__startswith=wanted[:40])
     change_id = unique_name(wanted, set(like.values_list("change_id", flat=True)))
     directory = directory_of(flow.name, change_id)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestration.errors import Conflict, Forbidden, Invalid
+from orchestration.errors import Conflict, Forbidden, Invalid, NotReady
 from orchestration.models import Artifact, AuditEvent, Project, Task, WorkflowRun
 from orchestration.rules.box_lists import parse_task_md
 from orchestration.rules.marked_text import DocumentInvalid
@@ -15,8 +15,8 @@ from orchestration.services.locked_defects import report_defect
 from orchestration.services.tasks import cancel_task
 from orchestration.services.work import Actor
 from orchestration.workflows.dispatch import dispatch_text
-from tests.factories import child, claim, drive, fresh, set_status, start
-from tests.flows.scripts import EXPLORED, FIVE_OK, PROPOSAL, TASK_LIST, UNDERSTOOD, Crew
+from tests.factories import child, claim, drive, fresh, new_agent, set_status, start
+from tests.flows.scripts import EXPLORED, FIVE_OK, PROPOSAL, TASK_LIST, UNDERSTOOD, Crew, box
 
 pytestmark = pytest.mark.django_db
 SIR = Actor("human:sir")
@@ -275,6 +275,38 @@ def test_same_request_twice_makes_two_changes(project: Project) -> None:
     begin(project)
     ids = set(WorkflowRun.objects.values_list("change_id", flat=True))
     assert ids == {"add-calculator-shop", "add-calculator-shop-2"}
+
+
+def test_more_boxes_than_slots_run_ten_at_a_time(project: Project, crew: Crew) -> None:
+    root = begin(project)
+    propose = up_to_proposal(crew, root)
+    numbers = [f"1.{n}" for n in range(1, 13)]
+    boxes = "# Tasks\n\n## Implementation\n\n" + "".join(box(one, "add") for one in numbers)
+    crew.do(propose, ("proposal.md", PROPOSAL), ("task.md", boxes))
+    crew.judge_it(verdict="pass", checks=FIVE_OK)
+    drive(project)
+    implement = child(root, "implement")
+    assert list(implement.children.order_by("pk").values_list("step_key", flat=True)) == numbers
+    agents = [new_agent(project=project) for _ in numbers]
+    for number, agent in zip(numbers[:10], agents, strict=False):
+        claim(child(implement, number), agent)
+    with pytest.raises(NotReady) as refused:
+        claim(child(implement, "1.11"), agents[10])
+    assert refused.value.extra["reason"] == "slots"
+    first = child(implement, "1.1")
+    start(first, agents[0])
+    Crew(project, agents[0], crew.judge).give(first, "calc.py", "def add(a, b): ...", "code")
+    Crew(project, agents[0], crew.judge).hand_off(first)
+    assert claim(child(implement, "1.11"), agents[10]).status == "leased"
+    with pytest.raises(NotReady):
+        claim(child(implement, "1.12"), agents[11])
+
+
+def test_a_named_change_begins_with_a_verb(project: Project) -> None:
+    begin(project, "add-captcha: ask for it after three tries")
+    begin(project, "login-page: show the reason")
+    ids = set(WorkflowRun.objects.values_list("change_id", flat=True))
+    assert ids == {"add-captcha", "implement-login-page"}
 
 
 def test_sections_are_put_together_and_other_text_is_kept_as_it_is(
