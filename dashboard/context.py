@@ -26,7 +26,6 @@ SECTIONS = {
     "agent": "agents", "audit": "audit", "wiki": "knowledge", "experience": "knowledge",
 }  # fmt: skip
 """The navigation entry of a page, by the first word of its name."""
-PROJECT_PAGES = frozenset({"board", "task", "timeline"})
 
 
 def navigation(request: HttpRequest) -> dict[str, Any]:

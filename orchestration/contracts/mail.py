@@ -32,7 +32,6 @@ MAX_LINES = 50
 MAX_WAIT_SECONDS = 30
 EVERYBODY = "*"
 COMPLEXITY_KEY = "complexity"
-UNDERSTANDING = ("scope", "approach", "output_format", "assumptions", "questions")
 
 
 def _one_or_many(value: Any) -> Any:

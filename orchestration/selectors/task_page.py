@@ -16,7 +16,6 @@ from orchestration.models import (
     ArtifactRead,
     Assessment,
     Assignment,
-    AuditEvent,
     AuditReport,
     Blueprint,
     Comment,
@@ -241,11 +240,6 @@ def waiting_for_agent(task: Task) -> list[Assignment]:
         status=AssignmentStatus.QUEUED.value, backend=Backend.EXTERNAL.value
     )
     return list(rows.select_related("task").defer("input", "prompt").order_by("pk")[:SHOWN_ROWS])
-
-
-def history_of(task: Task, limit: int = 30) -> list[AuditEvent]:
-    """The newest events of a task, newest first."""
-    return list(AuditEvent.objects.filter(task=task).order_by("-pk")[:limit])
 
 
 def find_archive(task: Task) -> DeliveryArchive | None:

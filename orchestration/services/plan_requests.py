@@ -43,12 +43,8 @@ def start_planning(work: Work, task: Task) -> None:
     _request(work, task, draft)
 
 
-def request_plan(work: Work, task: Task) -> None:
-    """Queue the auditor for the draft this attempt came with, else a planner."""
-    _request(work, task, _draft_of(task))
-
-
 def _request(work: Work, task: Task, draft: Plan | None) -> None:
+    """Queue the auditor for the draft this attempt came with, else a planner."""
     policy = task.project.policy
     if draft is None:
         queue_assignment(work, task, Seat.PLANNER, policy, input=planner_input(task))
