@@ -79,6 +79,7 @@ pages: list[URLPattern | URLResolver] = [
     path("projects/<slug:slug>/pipeline/", projects.pipeline, name="pipeline"),
     path("projects/<slug:slug>/master/", projects.master, name="master"),
     path("projects/<slug:slug>/replay/", replay.replay, name="replay"),
+    path("projects/<slug:slug>/archive/", archives.archives, name="archives"),
     path("projects/<slug:slug>/log/", live.log, name="log"),
     path("projects/<slug:slug>/log.txt", live.log_file, name="log_file"),
     path("projects/<slug:slug>/policy/", policy.project_policy, name="project_policy"),

@@ -61,6 +61,35 @@ def test_blocked_step_names_its_blocker(sir: User, sir_client: Client) -> None:
     assert b"Blocked" in node.content
 
 
+def test_node_by_itself_leads_where_the_whole_graph_leads(sir: User, sir_client: Client) -> None:
+    project = new_project("alone")
+    chain = [agent_step("a"), agent_step("b"), agent_step("c", after=["a", "b"])]
+    root = submit_plan(project, *chain, agent_step("d", after=["c"], phase=2))
+    drive(project)
+    leads = re.compile(r'data-node="(\w)" data-next="([\w ]*)" data-previous="([\w ]*)"')
+    whole = leads.findall(board(sir_client, project))
+    assert ("c", "d", "a b") in whole
+    alone = [
+        reverse("dashboard:node", args=["alone", child(root, key).pk]) for key, *_rest in whole
+    ]
+    found = [leads.findall(sir_client.get(url).content.decode())[0] for url in alone]
+    assert found == whole
+
+
+PROJECT_TABS = re.compile(r'<nav class="tabs[^>]*aria-label="Project">.*?</nav>', re.DOTALL)
+
+
+@pytest.mark.parametrize("name", ["board", "replay", "archives", "project_policy"])
+def test_tabs_are_the_same_on_each_page_of_a_project(
+    name: str, waiting: Waiting, sir_client: Client
+) -> None:
+    page = sir_client.get(reverse(f"dashboard:{name}", args=[waiting.project.slug]))
+    (tabs,) = PROJECT_TABS.findall(page.content.decode())
+    links = re.findall(r"<a href=\"([^\"]*)\"( aria-current=\"page\")?[^>]*>(\w+)</a>", tabs)
+    assert [word for _url, _current, word in links] == ["Board", "Replay", "Archive", "Policy"]
+    assert [url for url, current, _word in links if current] == [page.request["PATH_INFO"]]
+
+
 def test_same_steps_as_a_table(waiting: Waiting, sir_client: Client) -> None:
     page = board(sir_client, waiting.project, view="table")
     assert NODE.findall(page) == []

@@ -42,6 +42,7 @@ PAGES = {
     "decision": page("decision", "decision"),
     "projects": page("projects"),
     "board": page("board", "slug"),
+    "archives": page("archives", "slug"),
     "replay": page("replay", "slug"),
     "task": page("task", "slug", "root"),
     "step": page("task", "slug", "step"),
