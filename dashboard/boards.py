@@ -295,8 +295,9 @@ def make_node(
         fragment_url=address("node", project.slug, task.pk),
         is_current=is_current,
         waits_for_sir=step.waits_for_sir,
-        next_keys=" ".join(next_keys),
-        previous_keys=" ".join(previous_keys),
+        next_keys=" ".join(next_keys or step.next_keys),
+        previous_keys=" ".join(previous_keys or step.previous_keys),
+        is_finished=step.is_finished,
     )
 
 

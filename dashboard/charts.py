@@ -101,6 +101,7 @@ class GraphNode:
     waits_for_sir: bool = False
     next_keys: str = ""
     previous_keys: str = ""
+    is_finished: bool = False
 
 
 @dataclass(frozen=True, slots=True)

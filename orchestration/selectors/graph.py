@@ -50,6 +50,13 @@ class Step:
     waiting_since: datetime | None = None
     seat: str = ""
     needs_agent: bool = False
+    next_keys: list[str] = field(default_factory=list)
+    previous_keys: list[str] = field(default_factory=list)
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether what depends on it may go on."""
+        return _is_finished(self.task.status, self.task.cancel_reason)
 
     @property
     def waits_for_sir(self) -> bool:
@@ -172,8 +179,26 @@ def read_step(step_id: int) -> Step:
     ]
     if task.status == T.BLOCKED:
         step.blocked_by = [one.step_key or str(one) for one in task.blocked_by.order_by("pk")]
+    _add_neighbours(step)
     _add_times(task.parent, [step], where=Q(task=task))
     return step
+
+
+def _add_neighbours(step: Step) -> None:
+    """Add the steps before and behind one, in the order in which the whole graph names them."""
+    siblings = Task.objects.filter(parent=step.task.parent_id, is_superseded=False)
+    ids = siblings.order_by().values("pk")
+    edges = TaskDependency.objects.order_by("pk")
+    behind = edges.filter(requires=step.task, task__in=ids)
+    held = siblings.filter(status=T.BLOCKED.value, blocked_by=step.task).order_by("pk")
+    step.next_keys = [
+        *behind.values_list("task__step_key", flat=True),
+        *held.values_list("step_key", flat=True),
+    ]
+    before = edges.filter(task=step.task, requires__in=ids)
+    step.previous_keys = [
+        *before.values_list("requires__step_key", flat=True), *step.blocked_by
+    ]  # fmt: skip
 
 
 def _add_links(root: Task, found: Sequence[Step]) -> list[StepEdge]:

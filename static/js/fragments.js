@@ -30,6 +30,8 @@ function replace(element, fresh) {
   });
   if (fresh.isEqualNode(element)) return;
   const current = element.matches("[aria-current], .is-current");
+  // Where Tab enters a group of items stays where it was.
+  if (element.hasAttribute("tabindex")) fresh.tabIndex = element.tabIndex;
   const { scrollTop, scrollLeft } = element;
   element.replaceWith(fresh);
   fresh.scrollTo(scrollLeft, scrollTop);

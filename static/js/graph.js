@@ -12,6 +12,7 @@ function apply(value) {
     drawing.setAttribute("width", drawing.dataset.width * zoom);
     drawing.setAttribute("height", drawing.dataset.height * zoom);
   });
+  graph().dispatchEvent(new CustomEvent("graph-drawn", { bubbles: true }));
 }
 
 function by(direction) {
@@ -26,9 +27,7 @@ function fit() {
   apply(Math.max(Math.floor(100 / needed) / 100, STEPS[0]));
 }
 
-function nodes() {
-  return [...graph().querySelectorAll("[data-node]")];
-}
+const nodes = () => [...graph().querySelectorAll("[data-node]")];
 
 function focus(node) {
   if (!node) return;
@@ -37,22 +36,34 @@ function focus(node) {
   node.scrollIntoView({ block: "nearest", inline: "nearest" });
 }
 
-function along(node, name) {
-  const key = (node.dataset[name] || "").split(" ")[0];
-  return key && graph().querySelector(`[data-node="${CSS.escape(key)}"]`);
+const named = (key) => graph().querySelector(`[data-node="${CSS.escape(key)}"]`);
+
+// Along an edge; where none leads on, to the nearest node of the next rank.
+function along(node, name, direction) {
+  const linked = (node?.dataset[name] || "").split(" ").filter(Boolean).map(named).find(Boolean);
+  return linked || nearest(node, (from, to) => [(to.left - from.left) * direction, Math.abs(to.top - from.top)]);
 }
 
 function beside(node, direction) {
-  const here = node.getBoundingClientRect();
+  return nearest(node, (from, to) => (Math.abs(to.left - from.left) < 8 ? [(to.top - from.top) * direction, 0] : [0, 0]));
+}
+
+function nearest(node, distance) {
+  const from = node.getBoundingClientRect();
   return nodes()
-    .filter((one) => Math.abs(one.getBoundingClientRect().left - here.left) < 8)
-    .filter((one) => (one.getBoundingClientRect().top - here.top) * direction > 4)
-    .sort((a, b) => direction * (a.getBoundingClientRect().top - b.getBoundingClientRect().top))[0];
+    .map((one) => [one, ...distance(from, one.getBoundingClientRect())])
+    .filter(([, ahead]) => ahead > 4)
+    .sort((a, b) => a[1] - b[1] || a[2] - b[2])[0]?.[0];
 }
 
 function nextWaiting(node) {
   const waiting = nodes().filter((one) => "waits" in one.dataset);
   return waiting[(waiting.indexOf(node) + 1) % waiting.length];
+}
+
+function phasesOrSteps() {
+  const phases = document.querySelector("[data-graph-phases]");
+  (phases?.hasAttribute("aria-current") ? document.querySelector("[data-graph-steps]") : phases)?.click();
 }
 
 document.addEventListener("click", (event) => {
@@ -63,22 +74,25 @@ document.addEventListener("click", (event) => {
 });
 
 document.addEventListener("keydown", (event) => {
-  const node = event.target.closest?.("[data-graph] [data-node]");
-  if (!node || event.ctrlKey || event.metaKey || event.altKey) return;
-  const moves = {
-    ArrowRight: () => focus(along(node, "next")),
-    ArrowLeft: () => focus(along(node, "previous")),
+  const box = event.target.closest?.("[data-graph]");
+  if (!box || event.ctrlKey || event.metaKey || event.altKey) return;
+  const node = event.target.closest("[data-node]");
+  const walk = node && {
+    ArrowRight: () => focus(along(node, "next", 1)),
+    ArrowLeft: () => focus(along(node, "previous", -1)),
     ArrowDown: () => focus(beside(node, 1)),
     ArrowUp: () => focus(beside(node, -1)),
-    "+": () => by(1), "=": () => by(1), "-": () => by(-1), f: fit,
-    p: () => document.querySelector("[data-graph-phases]")?.click(),
-    t: () => document.querySelector("[data-graph-table]")?.click(),
-    "]": () => focus(nextWaiting(node)),
+    " ": () => node.click(),
+  };
+  const moves = {
+    ...walk, "+": () => by(1), "=": () => by(1), "-": () => by(-1), f: fit, p: phasesOrSteps,
+    t: () => document.querySelector("[data-graph-table]")?.click(), "]": () => focus(nextWaiting(node)),
   };
   if (!moves[event.key]) return;
   event.preventDefault();
   moves[event.key]();
 });
+
 document.addEventListener("fragment-replaced", (event) => {
-  if (event.target.closest?.("[data-graph]") && zoom !== 1) apply(zoom);
+  if (zoom !== 1 && graph()?.contains(event.target) && !event.target.matches("[data-node]")) apply(zoom);
 });

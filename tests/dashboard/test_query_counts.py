@@ -24,7 +24,7 @@ COUNTS = {
     "/audit/": 13,
     "/changes/?after=999999&project=size": 6,
     "/projects/size/log/": 7,
-    "/projects/size/tasks/{step}/node/": 10,
+    "/projects/size/tasks/{step}/node/": 13,
     "/projects/size/tasks/{root}/row/": 8,
     "/projects/size/tasks/{root}/graph/": 16,
 }
