@@ -1,6 +1,6 @@
 """Keep the secrets of channels unreadable in the database and in copies of it.
 
-Source: docs/decisions/0009-channel-secrets.md.
+Source: docs/decisions/0010-channel-secrets.md.
 """
 
 from __future__ import annotations
