@@ -188,7 +188,9 @@ def _traffic(held: Insights) -> list[Figure]:
 
 def _overhead(held: Insights) -> Figure:
     cost, note = held.overhead, gettext("expected %(n)s") % {"n": EXPECTED_TOKENS}
-    count = gettext("%(tokens)s tokens, %(n)s messages") % {
+    count = ngettext(
+        "%(tokens)s tokens, %(n)s message", "%(tokens)s tokens, %(n)s messages", cost.messages
+    ) % {
         "tokens": f"{cost.tokens:,}", "n": cost.messages,
     }  # fmt: skip
     word = gettext("tokens of scoring, a message")
