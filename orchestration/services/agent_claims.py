@@ -153,7 +153,21 @@ def has_made_in_lineage(agent: Agent, task: Task) -> bool:
 
 
 def lineage_of(task: Task) -> QuerySet[Task]:
-    """List a task's lineage: itself, what it replaced, its ancestors, and all below them.
+    """List a task's lineage: itself, what it replaced, its ancestors, all below them, and fixes.
+
+    A fix of what was locked is a root of its own; it and what it fixes are one lineage.
+    """
+    family = _family_of(task)
+    fixed = task.fixes if task.root is None else task.root.fixes
+    if fixed is not None:
+        family |= _family_of(fixed.task)
+    fixing = Task.objects.filter(fixes__task__in=Task.objects.filter(family).values("pk"))
+    made = fixing.values("pk")
+    return Task.objects.filter(family | Q(pk__in=made) | Q(root__in=made))
+
+
+def _family_of(task: Task) -> Q:
+    """Find a task, what it replaced, its ancestors, and all below them.
 
     What it replaced are the superseded steps of the same key under the same parent. Depth ends at
     3, so below a step there are two levels.
@@ -172,4 +186,4 @@ def lineage_of(task: Task) -> QuerySet[Task]:
     below = Q(root=task.pk)
     if task.parent_id is not None:
         below = Q(parent__in=same) | Q(parent__parent__in=same)
-    return Task.objects.filter(Q(pk__in=[*same, *above]) | below)
+    return Q(pk__in=[*same, *above]) | below
