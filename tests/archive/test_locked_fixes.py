@@ -243,3 +243,20 @@ def test_a_fix_whose_defect_has_ended_locks_nothing_and_is_done(
     assert fresh(fix_of(shown)).status == "done"
     assert Artifact.objects.filter(name="made.txt").count() == 1
     assert AuditEvent.objects.filter(kind="fix.unneeded").count() == 1
+
+
+def test_c_44_a_fix_inherits_the_count_of_what_it_fixes(
+    project: Project, reviewer: Caller, root: Task
+) -> None:
+    fail_step(root)
+    assert fresh(root).failure_count == 1
+    shown = report(reviewer, locked(root), "high").json()
+    for _ in range(2):
+        agent = new_agent(project=project)
+        claim(fix_of(shown), agent)
+        set_status(fix_of(shown), agent, "failed", detail="no")
+        drive(project)
+    found = fresh(fix_of(shown))
+    assert (found.status, found.failure_count) == ("fatal", 3)
+    assert open_decision_of(project, "max_retries").task_id == found.pk
+    assert Project.objects.get(pk=project.pk).status == "suspended"
