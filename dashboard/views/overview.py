@@ -72,7 +72,7 @@ def _lead_context(request: DashboardRequest, rows: Sequence[ProjectRow]) -> dict
     return {
         "lines": project_lines(rows),
         "lead": lead_words(len(items)),
-        "detail": _detail_words(rows, behind),
+        "detail": _detail_words(rows, behind, is_one=len(items) == 1),
         "open_count": len(items),
     }
 
@@ -85,18 +85,23 @@ def lead_words(count: int) -> str:
     return words % {"n": count}
 
 
-def _detail_words(rows: Sequence[ProjectRow], behind: int) -> str:
+def _detail_words(rows: Sequence[ProjectRow], behind: int, *, is_one: bool) -> str:
     parts = []
     oldest = oldest_open_at(rows)
     if oldest is not None:
         age = short_age((timezone.now() - oldest).total_seconds())
-        parts.append(gettext("The oldest is %(age)s old.") % {"age": age})
+        said = (
+            gettext("It has waited %(age)s.") if is_one else gettext("The oldest is %(age)s old.")
+        )
+        parts.append(said % {"age": age})
     stopped = len(stopped_projects(rows))
     if stopped:
         words = ngettext("One project has stopped.", "%(n)s projects have stopped.", stopped)
         parts.append(words % {"n": stopped})
     if behind:
         words = ngettext("%(n)s task waits behind them.", "%(n)s tasks wait behind them.", behind)
+        if is_one:
+            words = ngettext("%(n)s task waits behind it.", "%(n)s tasks wait behind it.", behind)
         parts.append(words % {"n": behind})
     running = sum(row.health == "moving" for row in rows)
     if not parts and running:
@@ -176,7 +181,9 @@ def _sandbox_fact() -> MachineFact:
         words = gettext("none: agents’ code is not run; install bubblewrap to get one")
         return MachineFact(title, words, "circle-minus", None)
     names = {
-        "bubblewrap": gettext("bubblewrap"),
+        "bubblewrap": gettext(
+            "bubblewrap: agents’ code cannot see the data directory or the network"
+        ),
         "uid": gettext("a separate user"),
         "landlock": gettext("Landlock"),
     }
