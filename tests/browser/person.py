@@ -92,9 +92,9 @@ class Person:
         """Wait until the page says that it is live."""
         self.see('[data-live-indicator][data-connection="live"]')
 
-    def see_true(self, script: str) -> None:
+    def see_true(self, script: str, *, seconds: float = PATIENCE_SECONDS) -> None:
         """Wait until an expression of the page is true."""
-        self._wait(lambda: bool(self.ask(script)), script, PATIENCE_SECONDS)
+        self._wait(lambda: bool(self.ask(script)), script, seconds)
 
     def has(self, css: str) -> bool:
         """Whether something matches now."""

@@ -60,6 +60,18 @@ class Site:
         assert wait_until(lambda: len(self.questions(slug)) == count)
         return [int(one["id"]) for one in self.questions(slug)]
 
+    def stop_project(self, slug: str) -> int:
+        """Run a plan that fails until its project stops; return the id of the P0 question."""
+        book = self.data_dir.parent / f"{slug}.yaml"
+        steps = [{"id": "fails", "action": "Look for it", "run": ["ls nowhere"]}]
+        book.write_text(json.dumps({"title": f"Look for {slug}", "steps": steps}))
+        with self._manage("run_playbook", str(book), "--project", slug, "--no-wait") as run:
+            run.wait()
+        assert wait_until(lambda: len(self.questions(slug)) == 1)
+        (asked,) = self.questions(slug)
+        assert asked["kind"] == "max_retries"
+        return int(asked["id"])
+
     def questions(self, slug: str) -> list[dict[str, Any]]:
         """The open decisions of a project, as the API gives them."""
         found = self.call("GET", "decisions/?status=open&limit=100")["results"]

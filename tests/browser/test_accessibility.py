@@ -24,12 +24,15 @@ def paths(site: Site) -> list[str]:
     """Every page of an installation with a question in it, and one that does not exist."""
     (asked,) = site.ask("seen")
     task = site.questions("seen")[0]["task"]
+    stopped = site.stop_project("broken")
     return [
         "/", "/inbox/", f"/inbox/{asked}/", "/inbox/history/", f"/inbox/together/?selected={asked}",
         "/projects/", "/projects/seen/", "/projects/seen/?view=phases",
         "/projects/seen/?view=table",
         "/projects/seen/replay/", f"/projects/seen/tasks/{task}/", "/audit/", "/agents/", "/new/",
-        "/search/?q=check", "/nothing-here/",
+        "/search/?q=check", "/nothing-here/", f"/inbox/{stopped}/", "/notifications/",
+        "/notifications/settings/", "/insights/", "/knowledge/", "/projects/seen/policy/",
+        f"/projects/seen/tasks/{task}/cancel/", "/audit/1/", "/new-agent/",
     ]  # fmt: skip
 
 

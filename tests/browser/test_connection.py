@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,15 @@ from tests.browser.person import Person
 from tests.browser.site import Site
 
 pytestmark = pytest.mark.browser
+WATCH = """
+window.seen = {};
+const note = (name) => { window.seen[name] ??= performance.now(); };
+setInterval(() => {
+  const state = document.querySelector("[data-live-indicator]").dataset.connection;
+  if (state === "offline") note("offline");
+  if (document.querySelector("[data-connection-banner]")?.checkVisibility()) note("banner");
+}, 50);
+"""
 
 
 @pytest.fixture
@@ -30,9 +40,14 @@ def test_lost_server_is_said_and_caught_up_with(own_site: Site, driver: Chrome) 
     sir.open_live("/projects/cut/")
     sir.mark_page()
     before = sir.see('[data-node="check-1"]').get_attribute("class")
+    sir.driver.execute_script(WATCH)
     own_site.stop(signal.SIGKILL)
     sir.see('[data-live-indicator][data-connection="offline"]')
     sir.see("[data-connection-banner]", "Connection lost")
+    # Half a minute in the dark: the page says how old it is, and nothing else changes.
+    sir.see_true("performance.now() - window.seen.offline > 30_000", seconds=40)
+    assert 9_000 < sir.ask("window.seen.banner - window.seen.offline") < 14_000
+    assert int(re.findall(r"\d+", sir.see("[data-live-indicator]").text)[0]) >= 30
     assert sir.see('[data-node="check-1"]').get_attribute("class") == before
 
     own_site.start()

@@ -8,6 +8,7 @@ from tests.browser.person import PHONE, Person
 from tests.browser.site import Site
 
 pytestmark = pytest.mark.browser
+NARROW = (360, 800)
 
 
 def test_tap_opens_the_sheet_which_signs(site: Site, person: Person) -> None:
@@ -40,14 +41,20 @@ def test_row_opens_the_page_of_its_card(site: Site, person: Person) -> None:
 
 def test_no_page_is_wider_than_a_phone(site: Site, person: Person) -> None:
     (asked,) = site.ask("narrow")
-    person.take(PHONE)
+    stopped = site.stop_project("halted")
     task = site.questions("narrow")[0]["task"]
     for path in (
         "/", "/inbox/", f"/inbox/{asked}/", "/inbox/history/", "/projects/", "/projects/narrow/",
         f"/projects/narrow/tasks/{task}/", "/audit/", "/new/", "/search/?q=check", "/nothing-here/",
+        f"/inbox/{stopped}/", "/notifications/", "/notifications/settings/", "/insights/",
+        "/knowledge/", "/projects/narrow/policy/", "/agents/", "/new-agent/",
+        "/projects/narrow/replay/",
     ):  # fmt: skip
+        person.take(NARROW)
         person.open(path)
-        assert person.ask("document.documentElement.scrollWidth") <= PHONE[0], path
+        for size in (NARROW, PHONE):
+            person.take(size)
+            assert person.ask("document.documentElement.scrollWidth") <= size[0], (path, size)
 
 
 MENUS = """
