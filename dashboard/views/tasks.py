@@ -256,6 +256,7 @@ PARTS: dict[str, MakeContext] = {
     "assignments": _assignments,
 }
 RAIL_PARTS = {
+    "packages": "loop",
     "progress": "steps",
     "children": "steps",
     "locked": "artifacts",

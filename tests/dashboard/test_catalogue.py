@@ -38,7 +38,7 @@ SOURCES = sorted(
 UNTRANSLATED = {
     "Countersign", "Ctrl K", "Enter", "Esc", "sha256", "JSON Lines", "CSV", "English", "S0", "S1",
     "S2", "S3", "P0", "Markdown", "JSON",
-    "reject-24h",
+    "reject-24h", "FATAL_ERROR: MAX_RETRIES_EXCEEDED",
 }  # fmt: skip
 """Names, keys and formats: the same in every language."""
 

@@ -10,9 +10,10 @@ from django.test import Client
 from django.urls import reverse
 
 from orchestration.contracts.results import CommentInput
-from orchestration.models import Artifact, Assignment, Project, Task
+from orchestration.models import Artifact, Assignment, Project, Task, ValidationPackage
 from orchestration.services.artifact_reads import read_artifact
 from orchestration.services.intake import NewTask, create_task, submit_message
+from orchestration.services.packages import evidence_link
 from orchestration.services.spawning import NewChild, spawn_task
 from orchestration.services.tasks import add_task_comment
 from orchestration.services.work import Actor
@@ -280,3 +281,14 @@ def test_children_that_an_agent_split_off_stand_on_its_task(sir: User, sir_clien
     assert "split off by its agent" in page
     assert f'href="{reverse("dashboard:task", args=["split", made.pk])}"' in page
     assert "Read the manual" in part_of(sir_client, root, project, "children")
+
+
+def test_rail_names_the_packages_of_each_attempt(waiting: Waiting, sir_client: Client) -> None:
+    before = part_of(sir_client, waiting.root, waiting.project, "packages")
+    assert "One is built when every step is done." in before
+    decide(waiting.decision, "approve")
+    drive(waiting.project)
+    after = part_of(sir_client, waiting.root, waiting.project, "packages")
+    package = ValidationPackage.objects.get(task=waiting.root)
+    assert "GO" in after
+    assert f'href="{evidence_link(package)}"' in after
