@@ -15,7 +15,6 @@ class Migration(migrations.Migration):
                 condition=models.Q(
                     ("is_planned", True),
                     ("parent__isnull", True),
-                    ("remaining_dependencies", 0),
                     ("status", "pending"),
                 ),
                 fields=["project", "rank", "id"],

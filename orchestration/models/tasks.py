@@ -163,7 +163,6 @@ class Task(models.Model):
                 condition=models.Q(
                     parent__isnull=True,
                     status=TaskStatus.PENDING.value,
-                    remaining_dependencies=0,
                     is_planned=True,
                 ),
                 name="task_next_root_idx",
