@@ -33,10 +33,15 @@ def test_overview_says_what_waits_and_orders_projects_by_need(
     drive()
     page = sir_client.get("/").content.decode()
     assert "One decision waits for you" in page
-    assert "1 task waits behind them." in page
+    assert "It has waited" in page
+    assert "1 task waits behind it." in page
     assert page.index("waits</span>") < page.index("quiet</span>")
     for text in ("nothing else can run", "Completed", "1 of 1", "Decided without you"):
         assert text in page, text
+    make_waiting("second")
+    page = sir_client.get("/").content.decode()
+    assert "2 decisions wait for you" in page
+    assert "2 tasks wait behind them." in page
 
 
 def test_overview_of_a_fresh_installation_helps_to_begin(sir: User, sir_client: Client) -> None:
