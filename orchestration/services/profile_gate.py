@@ -35,6 +35,7 @@ from orchestration.errors import (
 from orchestration.models import Assignment, Output, Task, WorkflowRun
 from orchestration.rules import flow_stages as stages
 from orchestration.rules.box_lists import BoxList, parse_plan_md, parse_task_md
+from orchestration.rules.flow_writing import JSON_PART, WRITERS, write_document
 from orchestration.rules.marked_text import DocumentInvalid
 from orchestration.rules.profiles import PROFILES
 from orchestration.rules.proposals import parse_proposal_md
@@ -133,7 +134,8 @@ def _settle_documents(
             raise MissingOutput(f"{path} was not handed in; give it as an output of that title")
         newest = max(whole, key=lambda one: one.pk) if whole else None
         if newest is None or any(one.pk > newest.pk for one in parts):
-            newest = _put_together(work, task, path, parts, assignment)
+            written = _put_together(run, name, parts)
+            newest = _add_document(work, task, path, written, len(parts), assignment)
         text = _content_of(task, newest)
         try:
             _check_document(run, name, text)
@@ -148,13 +150,23 @@ def _settle_documents(
     return settled
 
 
-def _put_together(
-    work: Work, task: Task, path: str, parts: Sequence[Output], assignment: Assignment
+def _put_together(run: WorkflowRun, name: str, parts: Sequence[Output]) -> str:
+    """Join the sections of a document as they first came, or write it from its newer JSON.
+
+    Errors: Invalid with every fault of the JSON.
+    """
+    newest = max(parts, key=lambda one: one.pk)
+    if name in WRITERS and newest.title.endswith(JSON_PART):
+        return write_document(name, newest.content, change=run.change_id, directory=run.directory)
+    told = [one for one in parts if not one.title.endswith(JSON_PART)]
+    return "\n\n".join(one.content.strip("\n") for one in told) + "\n"
+
+
+def _add_document(
+    work: Work, task: Task, path: str, text: str, parts: int, assignment: Assignment
 ) -> Output:
-    """Join the sections of a document, in the order they were first handed in."""
-    text = "\n\n".join(one.content.strip("\n") for one in parts) + "\n"
     document = OutputInput(
-        type=OutputType.DOCUMENT, title=path, content=text, summary=f"{len(parts)} sections"
+        type=OutputType.DOCUMENT, title=path, content=text, summary=f"{parts} sections"
     )
     return add_output(work, task, document, assignment=assignment, data=text.encode())
 

@@ -52,10 +52,16 @@ STAGES = (
         texts=(
             "Write <proposal.md> (title, reason, changes, impact) and <task.md> (one "
             "implementation section; boxes n.m with target object, purpose, method, "
-            "dependencies, content). TaskCheck judges the list before it is final.",
+            "dependencies, content). TaskCheck judges the list before it is final. Each may come "
+            "as JSON instead, in an output titled proposal.md#json {title, reason, changes: "
+            "[{text, breaking}], impact: {specs, code}} or task.md#json {items: [{number, title, "
+            "target_object, purpose, method, depends_on, content}]}: the system writes it.",
             "编写 <proposal.md>（标题、原因、变更、影响）和 <task.md>（一个实施部分；编号"
             " n.m 的复选框，各有目标对象、修改目的、修改方式、相关依赖、修改内容）。清单"
-            "定稿前由 TaskCheck 检查。",
+            "定稿前由 TaskCheck 检查。也可以提交 JSON，标题为 proposal.md#json {title, reason, "
+            "changes: [{text, breaking}], impact: {specs, code}} 或 task.md#json {items: "
+            "[{number, title, target_object, purpose, method, depends_on, content}]}，"
+            "由系统写成文档。",
         ),
         after=stages.CLARIFY,
         writes=(

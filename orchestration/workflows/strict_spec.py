@@ -45,9 +45,13 @@ STAGES = (
         texts=(
             "Write <plan.md> from <spec.md> and <tech.md>: one to three numbered boxes, "
             "the first demonstrable; each names change id, spec path, design path, "
-            "function and requirement ids; every requirement is covered exactly once.",
+            "function and requirement ids; every requirement is covered exactly once. It may "
+            "come as JSON instead, in an output titled plan.md#json {items: [{title, function, "
+            "requirement_ids, demonstration, depends_on}]}: the system writes it.",
             "根据 <spec.md> 与 <tech.md> 编写 <plan.md>：一到三个编号复选框，第一项可演示"
-            "；每项写明变更、需求文档、设计文档、功能和需求编号；每条需求恰好覆盖一次。",
+            "；每项写明变更、需求文档、设计文档、功能和需求编号；每条需求恰好覆盖一次。也可以提交"
+            " JSON，标题为 plan.md#json {items: [{title, function, requirement_ids, "
+            "demonstration, depends_on}]}，由系统写成文档。",
         ),
         after=stages.DESIGN,
         writes=(stages.PLAN_MD,),

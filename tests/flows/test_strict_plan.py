@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,6 +12,7 @@ from orchestration.errors import Conflict, Forbidden, Invalid, NotReady
 from orchestration.models import Artifact, AuditEvent, Project, Task, WorkflowRun
 from orchestration.rules.box_lists import parse_task_md
 from orchestration.rules.marked_text import DocumentInvalid
+from orchestration.rules.proposals import parse_proposal_md
 from orchestration.services.flow_documents import read_document, zip_documents
 from orchestration.services.locked_defects import report_defect
 from orchestration.services.tasks import cancel_task
@@ -20,6 +23,26 @@ from tests.flows.scripts import EXPLORED, FIVE_OK, PROPOSAL, TASK_LIST, UNDERSTO
 
 pytestmark = pytest.mark.django_db
 SIR = Actor("human:sir")
+PROPOSAL_JSON = {
+    "title": "Add a calculator",
+    "reason": "People reckon by hand.\nThat is slow.",
+    "changes": [{"text": "A module"}, {"text": "the old script goes", "breaking": True}],
+    "impact": {"specs": "none", "code": "calc.py"},
+}
+ITEM = {
+    "number": "1.1",
+    "title": "add",
+    "target_object": "calc.py",
+    "purpose": "sums",
+    "method": "new code",
+    "content": "write add\n- [ ] 9.9 second line\n\nthird",
+}
+TASKS_JSON = {"items": [ITEM, {**ITEM, "number": "1.2", "title": "sub", "depends_on": ["1.1"]}]}
+
+
+def list_of(*items: dict[str, Any]) -> str:
+    """A list of boxes as JSON."""
+    return json.dumps({"items": items})
 
 
 def begin(project: Project, text: str = "Add calculator for the shop") -> Task:
@@ -300,6 +323,48 @@ def test_more_boxes_than_slots_run_ten_at_a_time(project: Project, crew: Crew) -
     assert claim(child(implement, "1.11"), agents[10]).status == "leased"
     with pytest.raises(NotReady):
         claim(child(implement, "1.12"), agents[11])
+
+
+def test_documents_handed_in_as_json_are_written_by_the_system(
+    project: Project, crew: Crew
+) -> None:
+    root = begin(project)
+    run = WorkflowRun.objects.get(task=root)
+    propose = up_to_proposal(crew, root)
+    crew.do(propose, ("proposal.md#json", PROPOSAL_JSON), ("task.md#json", TASKS_JSON))
+    crew.judge_it(verdict="pass", checks=FIVE_OK)
+    names = set(fresh(propose).artifacts.values_list("name", flat=True))
+    assert names == {f"{run.directory}/proposal.md", f"{run.directory}/task.md"}
+    proposal = parse_proposal_md(read_document(run, "proposal.md") or "")
+    assert proposal.changes == (("A module", False), ("**BREAKING** the old script goes", True))
+    boxes = parse_task_md(read_document(run, "task.md") or "")
+    assert [(one.number, one.depends_on) for one in boxes.items] == [("1.1", ()), ("1.2", ("1.1",))]
+    assert "second line" in boxes.items[0].fields["content"]
+    drive(project)
+    assert child(child(root, "implement"), "1.2").remaining_dependencies == 1
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        ("{not json", "line 1"),
+        (list_of(), "items"),
+        (list_of({**ITEM, "number": "1"}), "number 1 must have the form n.m"),
+        (list_of({**ITEM, "depends_on": ["9.9"]}), "depends on 9.9"),
+        (list_of({**ITEM, "title": "a\n- [x] 1.2 b"}, ITEM), "number 1.1 stands on line"),
+    ],
+)
+def test_faulty_json_of_a_document_is_refused_with_what_is_wrong(
+    project: Project, crew: Crew, sent: str, said: str
+) -> None:
+    propose = up_to_proposal(crew, begin(project))
+    crew.begin(propose)
+    crew.give(propose, "proposal.md", PROPOSAL)
+    crew.give(propose, "task.md#json", sent, "data")
+    with pytest.raises(Invalid) as refused:
+        crew.hand_off(propose)
+    assert said in json.dumps(refused.value.errors)
+    assert fresh(propose).status == "working"
 
 
 def test_a_named_change_begins_with_a_verb(project: Project) -> None:

@@ -95,6 +95,25 @@ def test_plan_must_cover_each_requirement_once(project: Project, crew: Crew, roo
     assert "line 1: change id must be add-sign-in" in said
 
 
+def test_a_plan_handed_in_as_json_gets_its_change_and_paths_from_the_system(
+    project: Project, crew: Crew, root: Task
+) -> None:
+    crew.do(up_to_design(crew, root), ("tech.md", TECH))
+    decide(open_decision_of(project, "final_review"), "approve")
+    drive(project)
+    boxes = [
+        {"title": "Sign in", "function": "the form", "requirement_ids": ["FR-001", "FR-002"],
+         "demonstration": "sign in on the page"},
+        {"title": "Lock out", "function": "the counter", "requirement_ids": ["FR-003"],
+         "depends_on": ["1"]},
+    ]  # fmt: skip
+    crew.do(child(root, "plan"), ("plan.md#json", {"items": boxes}))
+    text = (Path(project.workspace) / ".cospec/spec/add-sign-in/plan.md").read_text()
+    assert text.count("Change id: add-sign-in") == 2
+    assert "Spec path: .cospec/spec/add-sign-in/spec.md" in text
+    assert child(child(root, "implement"), "2").remaining_dependencies == 1
+
+
 def test_cancelled_feature_goes_on_with_what_is_locked(
     project: Project, crew: Crew, root: Task
 ) -> None:
