@@ -71,6 +71,7 @@ from orchestration.selectors.activity import newest_position
 from orchestration.selectors.graph import StepGraph, read_graph, read_step
 from orchestration.selectors.overview import cost_of
 from orchestration.selectors.task_page import (
+    asking_decisions_of,
     assignments_of,
     list_assignments,
     list_checks,
@@ -79,7 +80,6 @@ from orchestration.selectors.task_page import (
     list_outputs,
     list_revisions,
     newest_prompt,
-    open_decisions_of,
     read_assessments,
     waiting_for_agent,
 )
@@ -154,10 +154,11 @@ MakeContext = Callable[[DashboardRequest, Project, Task], dict[str, Any]]
 
 
 def _state(request: DashboardRequest, project: Project, found: Task) -> dict[str, Any]:
-    decisions = open_decisions_of(found)
+    decisions = asking_decisions_of(found)
     return {
         "label": _label(found),
         "decisions": decisions,
+        "waiting_steps": len({one.task_id for one in decisions}),
         "waiting_label": WAITING,
         "waiting_url": address("decision", decisions[0].pk) if len(decisions) == 1
         else address("inbox", project=project.slug),

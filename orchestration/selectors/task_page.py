@@ -29,7 +29,7 @@ from orchestration.models import (
     Verification,
 )
 from orchestration.policy import Backend
-from orchestration.states import AssignmentStatus, DecisionStatus, TaskStatus
+from orchestration.states import AssignmentStatus, DecisionKind, DecisionStatus, TaskStatus
 
 SHOWN_OUTPUTS = 5
 SHOWN_ROWS = 50
@@ -168,6 +168,12 @@ def decisions_about(defects: Sequence[Defect]) -> Mapping[int, int]:
     """The newest decision about each of some defects: defect id → decision id."""
     rows = Decision.objects.filter(defect__in=[one.pk for one in defects]).order_by("pk")
     return dict(rows.values_list("defect_id", "pk"))
+
+
+def asking_decisions_of(task: Task) -> list[Decision]:
+    """The open decisions about a task and its steps that wait for Sir: a notice does not."""
+    notice = DecisionKind.HIGH_NOTICE
+    return [one for one in open_decisions_of(task) if one.kind != notice]
 
 
 def open_decisions_of(task: Task) -> list[Decision]:

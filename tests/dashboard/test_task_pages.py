@@ -10,7 +10,14 @@ from django.test import Client
 from django.urls import reverse
 
 from orchestration.contracts.results import CommentInput
-from orchestration.models import Artifact, Assignment, Project, Task, ValidationPackage
+from orchestration.models import (
+    Artifact,
+    Assignment,
+    Decision,
+    Project,
+    Task,
+    ValidationPackage,
+)
 from orchestration.services.artifact_reads import read_artifact
 from orchestration.services.intake import NewTask, create_task, submit_message
 from orchestration.services.packages import evidence_link
@@ -32,6 +39,7 @@ from tests.factories import (
     new_agent,
     new_project,
     set_status,
+    step,
     submit_plan,
 )
 
@@ -292,3 +300,19 @@ def test_rail_names_the_packages_of_each_attempt(waiting: Waiting, sir_client: C
     package = ValidationPackage.objects.get(task=waiting.root)
     assert "GO" in after
     assert f'href="{evidence_link(package)}"' in after
+
+
+def test_notice_is_no_step_that_waits(sir: User, sir_client: Client) -> None:
+    project = new_project("told")
+    fix = {"description": "make it", "commands": ["touch made"]}
+    failing = {"severity": "high", "fix": fix}
+    root = submit_plan(
+        project, step("1", run=["ls made"], on_failure=failing),
+        step("2", run=["false"], on_failure={"severity": "medium"}),
+    )  # fmt: skip
+    drive(project)
+    assert set(Decision.objects.values_list("kind", flat=True)) == {"high_notice", "medium_defect"}
+    assert "1 step waits for you" in part_of(sir_client, root, project, "state")
+    decide(Decision.objects.get(kind="medium_defect"), "accept_as_is", reason="fine")
+    drive(project)
+    assert "for you" not in part_of(sir_client, root, project, "state")
