@@ -77,6 +77,7 @@ pages: list[URLPattern | URLResolver] = [
     path("projects/<slug:slug>/", projects.board, name="board"),
     path("projects/<slug:slug>/head/", projects.board_head, name="board_head"),
     path("projects/<slug:slug>/pipeline/", projects.pipeline, name="pipeline"),
+    path("projects/<slug:slug>/costs/", projects.costs, name="costs"),
     path("projects/<slug:slug>/master/", projects.master, name="master"),
     path("projects/<slug:slug>/replay/", replay.replay, name="replay"),
     path("projects/<slug:slug>/archive/", archives.archives, name="archives"),

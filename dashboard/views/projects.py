@@ -22,7 +22,7 @@ from dashboard.boards import (
     work_left_words,
 )
 from dashboard.choices import sort_choices, status_choices
-from dashboard.costs import cost_words
+from dashboard.costs import cost_words, make_cost_panel
 from dashboard.engine_texts import who_words
 from dashboard.forms import master_filter, read_number
 from dashboard.http import (
@@ -101,8 +101,17 @@ def board(request: DashboardRequest, slug: str) -> HttpResponse:
         "position": position,
         "changes_url": address("changes", project=project.slug),
         "cost": cost_words(cost_of(Assignment.objects.filter(project=project))),
-        "cost_root": root,
+        "cost_url": with_query(
+            request.get_full_path().partition("?")[0],
+            {
+                "task": root.pk if root is not None else "",
+                "panel": "cost",
+            },
+        ),
     }
+    context |= _costs_context(project)
+    if request.GET.get("panel") == "cost":
+        context |= {"panel": "cost", "costs": make_cost_panel(project)}
     return render(request, PAGE, context)
 
 
@@ -218,6 +227,20 @@ def pipeline(request: DashboardRequest, slug: str) -> HttpResponse:
     """Figures of S0 to S3."""
     project = access_project(request.user, slug)
     return render(request, f"{PAGE}#pipeline", _pipeline_context(project))
+
+
+@page
+@require_GET
+def costs(request: DashboardRequest, slug: str) -> HttpResponse:
+    """What the project cost, by seat and by root; asked for when its panel is shown."""
+    project = access_project(request.user, slug)
+    context = _costs_context(project) | {"costs": make_cost_panel(project)}
+    return render(request, "dashboard/_parts/cost_panel.html", context)
+
+
+def _costs_context(project: Project) -> dict[str, Any]:
+    url = address("costs", project.slug)
+    return {"costs_url": url, "costs_topic": f"project:{project.pk}"}
 
 
 @page

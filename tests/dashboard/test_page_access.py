@@ -67,6 +67,7 @@ FRAGMENTS = {
     "row": page("decision_row", "decision"),
     "pane": page("decision_pane", "decision"),
     "head": page("board_head", "slug"),
+    "costs": page("costs", "slug"),
     "pipeline": page("pipeline", "slug"),
     "master": page("master", "slug"),
     "master row": page("master_row", "slug", "root"),
