@@ -95,6 +95,11 @@ class Card:
         return self.decision.status == DecisionStatus.OPEN
 
     @property
+    def may_strike(self) -> bool:
+        """Whether single commands can be struck out: only where they may be amended."""
+        return self.is_open and self.decision.kind == DecisionKind.COMMAND_APPROVAL
+
+    @property
     def problem(self) -> str:
         """Why nobody may say a clean yes: what would be signed cannot be shown whole."""
         if self.fix is None or not self.fix.problem:

@@ -71,3 +71,19 @@ def test_abort_of_a_step_says_that_its_task_plans_again(sir_client: Client) -> N
     shown = words_of(sir_client, open_decision_of(project))
     assert f"Cancels step “one” and what needs it. {root} plans again" in shown
     assert f"Cancels {root}" not in shown
+
+
+def test_commands_are_struck_out_only_where_they_can_be_amended(sir_client: Client) -> None:
+    project = new_project()
+    submit_plan(project, step("1", run=["rm -r olddata"]))
+    drive(project)
+    shown = words_of(sir_client, open_decision_of(project, "waiting_human"))
+    assert "$ rm -r olddata" in shown
+    assert 'name="remove"' not in shown
+    assert "Tick what to strike out" not in shown
+    other = new_project()
+    submit_plan(other, step("1", run=["touch a"]), is_trusted=False)
+    drive(other)
+    shown = words_of(sir_client, open_decision_of(other, "command_approval"))
+    assert 'name="remove"' in shown
+    assert "Tick what to strike out" in shown
