@@ -33,16 +33,19 @@ from orchestration.api.shapes.validation import (
     PackageShape,
 )
 from orchestration.contracts.documents import field_names
-from orchestration.contracts.master_list import parse_master_list
+from orchestration.contracts.master_list import cycles_in, parse_master_list
 from orchestration.contracts.validation import Package, parse_package
 from orchestration.contracts.validation_text import MAX_CHARACTERS, parse_markdown, render_package
 from orchestration.errors import Fault, Invalid, TooLarge
 from orchestration.models import ControlCommand, ValidationPackage
 from orchestration.scopes import Scope
+from orchestration.services.integrity import stop_for_import
 from orchestration.services.packages import package_of
 from orchestration.services.validation import Posted, post_package
+from orchestration.services.work import Actor
 
 MARKDOWN = "text/markdown"
+LIST = "master_task_list"
 NESTED = ("latest_validation_package", "package", "markdown")
 """Fields that hold a whole package; without one the body is the package itself."""
 
@@ -120,11 +123,17 @@ class ValidationView(ApiView):
         `orchestrate` send the loop's own state, marked `authoritative`. No agent judges what it
         planned, executed or fixed itself. A GO cannot overrule a failed planned check: then the
         rules' verdict stands, and the GO is kept as `claimed`. While a defect of what the root's
-        steps locked is asked about or fixed, a GO waits for its end, and the command with it.
+        steps locked is asked about or fixed, a GO waits for its end, and the command with it. A
+        faulty `master_task_list` in the loop's own state puts the project in safe stop.
         """
         found = self.task(pid, task)
         is_loop_state = self._is_loop_state()
-        body, package = _read(request.data)
+        try:
+            body, package = _read(request.data)
+        except Invalid as error:
+            if is_loop_state:
+                _stop_over_list(request, found.project_id, error, self.actor)
+            raise
         authoritative = body.authoritative or _flag(request)
         if authoritative:
             require_sir_or_scope(self.caller, Scope.ORCHESTRATE)
@@ -187,17 +196,29 @@ def _read(data: Any) -> tuple[ValidationBody, Package]:
     return body, package
 
 
+def _stop_over_list(request: Request, project_id: int, error: Invalid, actor: Actor) -> None:
+    """Stop a project whose loop sent a list of tasks as its own state that cannot be read."""
+    said = request.data.get("authoritative") if isinstance(request.data, Mapping) else None
+    lost = [one for one in error.errors if one["path"].split(".")[0] == LIST]
+    if lost and (said is True or _flag(request)):
+        wrong = Invalid(error.detail, errors=lost)
+        stop_for_import(project_id=project_id, error=wrong, actor=actor)
+
+
 def _list_faults(body: ValidationBody) -> list[Fault]:
     if body.master_task_list is None:
         return []
     try:
-        parse_master_list(body.master_task_list)
+        entries = parse_master_list(body.master_task_list)
     except Invalid as error:
         return [
-            Fault(path=f"master_task_list.{one['path']}".rstrip("."), message=one["message"])
+            Fault(path=f"{LIST}.{one['path']}".rstrip("."), message=one["message"])
             for one in error.errors
         ]
-    return []
+    return [
+        Fault(path=f"{LIST}.{path}", message=message)
+        for path, message in cycles_in({key: entry.depends_on for key, entry in entries.items()})
+    ]
 
 
 def _flag(request: Request) -> bool:

@@ -5,12 +5,13 @@ Source: FORMATS ("Master task list").
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import Field, StrictInt, StrictStr, field_validator
 
 from orchestration.contracts.documents import Document, fault, parse_document, require_json
+from orchestration.contracts.graph import find_cycles
 from orchestration.contracts.plan import Names
 from orchestration.errors import Fault, Invalid
 from orchestration.states import MASTER_VIEW
@@ -66,6 +67,14 @@ def parse_master_list(document: object) -> dict[str, MasterEntry]:
     if faults:
         raise _invalid(faults)
     return entries
+
+
+def cycles_in(needed: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, str]]:
+    """Find tasks of a list that depend on each other. Shape: (path, what is wrong)."""
+    graph = {key: [one for one in names if one in needed] for key, names in needed.items()}
+    for cycle in find_cycles(graph):
+        way = " → ".join([*cycle, cycle[0]])
+        yield f"{cycle[0]}.depends_on", f"the tasks depend on each other in a cycle: {way}"
 
 
 def _entry(value: Any) -> MasterEntry:

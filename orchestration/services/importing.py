@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orchestration.contracts.graph import find_cycles
-from orchestration.contracts.master_list import MasterEntry, parse_master_list
+from orchestration.contracts.master_list import MasterEntry, cycles_in, parse_master_list
 from orchestration.errors import Fault, Invalid
 from orchestration.models import Project, Task, TaskDependency
 from orchestration.rules.prefilter import prefilter
@@ -104,13 +103,7 @@ def _require_sound(
                 found.append(one)
         needed[key] = found
     graph = {key: [one for one in found if isinstance(one, str)] for key, found in needed.items()}
-    faults += [
-        Fault(
-            path=f"{cycle[0]}.depends_on",
-            message=f"the tasks depend on each other in a cycle: {' → '.join([*cycle, cycle[0]])}",
-        )
-        for cycle in find_cycles(graph)
-    ]
+    faults += [Fault(path=path, message=message) for path, message in cycles_in(graph)]
     if faults:
         raise Invalid(
             f"The master task list has {len(faults)} fault(s); nothing was changed.",
