@@ -24,6 +24,7 @@ def paths(site: Site) -> list[str]:
     """Every page of an installation with a question in it, and one that does not exist."""
     (asked,) = site.ask("seen")
     task = site.questions("seen")[0]["task"]
+    root = site.call("GET", f"projects/seen/tasks/{task}/")["parent"]
     stopped = site.stop_project("broken")
     return [
         "/", "/inbox/", f"/inbox/{asked}/", "/inbox/history/", f"/inbox/together/?selected={asked}",
@@ -32,6 +33,7 @@ def paths(site: Site) -> list[str]:
         "/projects/seen/replay/", f"/projects/seen/tasks/{task}/", "/audit/", "/agents/", "/new/",
         "/search/?q=check", "/nothing-here/", f"/inbox/{stopped}/", "/notifications/",
         "/notifications/settings/", "/insights/", "/knowledge/", "/projects/seen/policy/",
+        f"/projects/seen/tasks/{root}/", f"/projects/seen/tasks/{root}/plans/",
         f"/projects/seen/tasks/{task}/cancel/", "/audit/1/", "/new-agent/",
     ]  # fmt: skip
 
