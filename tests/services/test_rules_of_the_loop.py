@@ -199,6 +199,19 @@ def test_c_44_steps_of_new_plans_do_not_start_the_count_over(project: Project) -
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(("most", "status"), [(3, "fatal"), (4, "working")])
+def test_c_52_how_many_failures_end_a_task_is_the_policys_to_say(most: int, status: str) -> None:
+    project = new_project(policy={"thresholds": {"max_retries": most, "step_attempts": 1}})
+    root = submit_plan(project, agent_step("1"))
+    drive(project)
+    for _ in range(3):
+        agent = new_agent(project=project)
+        claim(child(root, "1"), agent)
+        set_status(child(root, "1"), agent, "failed", detail="no")
+        drive(project)
+    assert (fresh(root).status, fresh(root).failure_count) == (status, 3)
+
+
 def test_a_plan_has_a_metric_for_every_performance_constraint(project: Project) -> None:
     spec = "Users sign in.\n\nPC-01 a sign-in takes less than 200 ms."
     plan = {"summary": "x", "steps": [step("1", verify=["true"])]}
