@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from dashboard.assessments import backend_word
 from dashboard.boards import seat_word
 from dashboard.finding_texts import FINDING_PATTERNS, step_names
+from dashboard.phrases import sentences
 from dashboard.presenters import project_label, severity_label, task_label
 from dashboard.refusal_texts import DELIVERY_PATTERNS, REFUSED, REFUSED_PATTERNS, STOP_PATTERNS
 from orchestration.policy import Backend
@@ -228,6 +229,9 @@ PATTERNS: tuple[tuple[re.Pattern[str], str | StrPromise], ...] = tuple(
 )
 
 
+_SENTENCE_ENDS = re.compile(r"(?<=\.) (?=[A-Z'])")
+
+
 def engine_words(text: str) -> str:
     """Say a fixed text of the engine in the reader's language; any other text stays as it is."""
     known = FIXED.get(text)
@@ -240,6 +244,13 @@ def engine_words(text: str) -> str:
                 name: _part(name, held) for name, held in found.groupdict().items()
             }
     return text
+
+
+def finding_words(text: str) -> str:
+    """Say what an audit found, sentence by sentence; what nobody fixed the words of stays whole."""
+    parts = _SENTENCE_ENDS.split(text)
+    said = [engine_words(one) for one in parts]
+    return text if said == parts else sentences(said)
 
 
 def who_words(name: str) -> str:

@@ -14,6 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import pgettext_lazy
 
 from dashboard.assessments import backend_word
+from dashboard.engine_texts import finding_words
 from dashboard.presenters import plan_label
 from dashboard.vocabulary import Label, Role
 from orchestration.models import Agent
@@ -145,9 +146,17 @@ def _said(one: PlanRevision) -> list[Said]:
         name = str(check.get("name", ""))
         is_ok = bool(check.get("ok"))
         finding = "" if is_ok else str(check.get("finding", ""))
-        said.append(Said(CHECKS.get(name, name), [finding] if finding else [], is_bad=not is_ok))
+        said.append(
+            Said(
+                CHECKS.get(name, name),
+                [finding_words(finding)] if finding else [],
+                is_bad=not is_ok,
+            )
+        )
     if one.audit.suggestions:
-        said.append(Said(_("Suggestions"), _texts(one.audit.suggestions)))
+        said.append(
+            Said(_("Suggestions"), [finding_words(one) for one in _texts(one.audit.suggestions)])
+        )
     return said
 
 

@@ -16,7 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from dashboard.assessments import backend_word
 from dashboard.boards import band_label
 from dashboard.check_texts import check_words
-from dashboard.engine_texts import engine_words
+from dashboard.engine_texts import engine_words, finding_words
 from dashboard.phrases import listed
 from dashboard.presenters import layer_view, output_view, plan_label, trust_view
 from dashboard.reviewed import marks_of
@@ -108,7 +108,8 @@ def _revision(one: PlanRevision) -> RevisionLine:
     if audit is not None:
         by = _name_of(audit.agent, audit.backend)
         findings = [str(check.get("finding", "")) for check in audit.checks if not check.get("ok")]
-        text = "; ".join(one for one in findings if one) or "; ".join(audit.suggestions)
+        said = [one for one in findings if one] or [str(one) for one in audit.suggestions]
+        text = "; ".join(finding_words(one) for one in said)
         n = len(audit.suggestions)
         if audit.verdict == AuditVerdict.APPROVED_WITH_SUGGESTIONS and n:
             words = ngettext(

@@ -23,7 +23,7 @@ from dashboard.boards import (
 )
 from dashboard.choices import sort_choices, status_choices
 from dashboard.costs import cost_words, make_cost_panel
-from dashboard.engine_texts import who_words
+from dashboard.engine_texts import finding_words, who_words
 from dashboard.forms import master_filter, read_number
 from dashboard.http import (
     DashboardRequest,
@@ -47,6 +47,7 @@ from orchestration.errors import CountersignError, NotFound
 from orchestration.models import Assignment, Project, Task
 from orchestration.selectors.activity import newest_position
 from orchestration.selectors.board import (
+    Observation,
     estimate_work_left,
     list_observations,
     read_running,
@@ -200,9 +201,14 @@ def _risks_context(root: Task | None) -> dict[str, Any]:
         return {}
     found = list_observations(root)
     return {
-        "observations": [(one, who_words(one.source)) for one in found.shown],
+        "observations": [(one, _said(one), who_words(one.source)) for one in found.shown],
         "observation_total": found.total,
     }
+
+
+def _said(one: Observation) -> str:
+    """What an audit by rules said in the reader's language; what agents met in their own words."""
+    return one.text if one.is_risk else finding_words(one.text)
 
 
 def graph_version(root: Task, graph: StepGraph) -> int:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from django.utils import translation
 
-from dashboard.engine_texts import FIXED, engine_words, who_words
+from dashboard.engine_texts import FIXED, engine_words, finding_words, who_words
 from dashboard.event_words import kind_note
 from dashboard.phrases import listed, sentences
 from orchestration.contracts.plan import parse_plan
@@ -106,3 +106,16 @@ def test_each_kind_of_event_has_words_in_chinese_only() -> None:
         assert kind_note("task.unheard_of") == ""
     with translation.override("en"):
         assert kind_note("task.pending") == ""
+
+
+def test_several_findings_are_read_one_by_one_and_other_words_stay() -> None:
+    one = "The plan has one step, step 1: the task could be done directly."
+    other = "A command destroys something, but no risk is named: step 1."
+    with translation.override("zh-hans"):
+        said = finding_words(f"{one} {other}")
+        assert said == engine_words(one) + engine_words(other)
+        assert finding_words("My own finding. It has two sentences.") == (
+            "My own finding. It has two sentences."
+        )
+    with translation.override("en"):
+        assert finding_words(f"{one} {other}") == f"{one} {other}"
