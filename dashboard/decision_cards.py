@@ -18,7 +18,7 @@ from dashboard.charts import Impact
 from dashboard.check_texts import check_words, over_budget_words
 from dashboard.clock import clock_text
 from dashboard.decision_facts import Fact, about_of, waits_of
-from dashboard.engine_texts import engine_words
+from dashboard.engine_texts import engine_words, finding_words
 from dashboard.escalations import Escalation, escalation_of
 from dashboard.evidence import (
     EVIDENCE_LINES,
@@ -239,7 +239,7 @@ def _findings(decision: Decision) -> list[str]:
         return []
     if decision.content.get("reason") == LOOP:
         return [_blocker(one) for one in decision.content.get("blockers", ())]
-    return [engine_words(str(one)) for one in decision.content.get("findings", ())]
+    return [finding_words(str(one)) for one in decision.content.get("findings", ())]
 
 
 def _blocker(one: Mapping[str, Any]) -> str:
@@ -353,11 +353,11 @@ def dock_of(
 
 def _fields(decision: Decision) -> list[DockField]:
     if decision.kind == K.MAX_RETRIES and decision.task is not None:
-        word = _("The task's text, for “Amend the task”")
-        release = _("With “Waive”: free what waits for it")
+        text, release = _("Edit the task’s text"), _("Free what waits for it")
+        words = decision.task.description
         return [
-            DockField("text", word, kind="textarea", value=decision.task.description),
-            DockField("release_dependents", release, kind="checkbox"),
+            DockField("text", text, kind="textarea", value=words, verdict="amend"),
+            DockField("release_dependents", release, kind="checkbox", verdict="waive"),
         ]
     return budget_fields(decision) if decision.kind == K.BUDGET_EXCEEDED else []
 

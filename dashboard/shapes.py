@@ -134,13 +134,14 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class DockField:
-    """A further field a kind needs: an amount, an edited text, a tick."""
+    """A further field a kind needs: an amount, a text, a tick; of one `verdict` or of all."""
 
     name: str
     word: str | StrPromise
     kind: str = "text"
     value: str = ""
     hint: str | StrPromise = ""
+    verdict: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +162,11 @@ class Dock:
     blocked_reason: str = ""
     fields: Sequence[DockField] = ()
     fragment_url: str = ""
+
+    @property
+    def shared_fields(self) -> Sequence[DockField]:
+        """The fields above the verdicts; one of a single verdict stands with it."""
+        return [field for field in self.fields if not field.verdict]
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,3 +99,18 @@ def test_earlier_guidance_is_repeated(sir_client: Client) -> None:
     assert "Your earlier guidance" in page
     assert "look in the other place" in page
     assert cells(page, "Package") == ["NO-GO", "NO-GO"]
+
+
+def test_each_field_stands_with_the_verdict_that_reads_it(sir_client: Client) -> None:
+    project = new_project(policy={"thresholds": {"max_retries": 1}})
+    submit_plan(project, step("1", run=["ls nowhere"]))
+    drive(project)
+    page = shown(sir_client, project)
+    columns = {
+        part.partition('value="')[2].partition('"')[0]: part
+        for part in page.split('<div class="dock-verdict">')[1:]
+    }
+    assert [name for name, part in columns.items() if 'name="text"' in part] == ["amend"]
+    assert [name for name, part in columns.items() if 'name="release_dependents"' in part] == [
+        "waive"
+    ]
