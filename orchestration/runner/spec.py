@@ -35,9 +35,9 @@ class CommandSpec:
     """One command and its limits; None switches a limit off.
 
     `cwd` is relative to `workspace`. `home` defaults to a private directory that is deleted
-    afterwards; TMPDIR always is one. `environment` adds to PATH, HOME, LANG and TMPDIR, which are
-    all a command gets. `memory_limit_bytes` holds for each process when it allocates, and for all
-    of them together as measured ten times a second.
+    afterwards; TMPDIR always is one. `environment` adds to PATH, HOME, LANG, TMPDIR and a word to
+    Python to leave no bytecode behind, which are all a command gets. `memory_limit_bytes` holds for
+    each process when it allocates, and for all of them together as measured ten times a second.
     """
 
     argv: tuple[str, ...]
@@ -102,7 +102,9 @@ def launch_request(spec: CommandSpec) -> dict[str, Any]:
             raise Invalid(f"{name!r} is no name of an environment variable.")
     if spec.memory_limit_bytes is not None and spec.memory_limit_bytes < LEAST_MEMORY_BYTES:
         raise Invalid(f"A memory limit below {LEAST_MEMORY_BYTES} bytes lets no program start.")
-    environment = {"PATH": _search_path(), "LANG": "C.UTF-8"}
+    # Bytecode is known by the second and the size of its source: a fix of one character within the
+    # second of the run before it would be judged by the old one.
+    environment = {"PATH": _search_path(), "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
     if spec.home is not None:
         environment["HOME"] = str(spec.home)
     scratch = str(Path(tempfile.gettempdir()).resolve() / f"countersign-{secrets.token_hex(8)}")

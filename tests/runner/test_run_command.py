@@ -82,9 +82,22 @@ def test_environment_holds_nothing_of_ours(run: Run, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("PYTHONPATH", "/do-not-leak")
     ran = run("env", environment={"STEP": "2a"})
     variables = dict(line.split("=", 1) for line in ran.text.splitlines())
-    assert variables.keys() == {"PATH", "HOME", "LANG", "TMPDIR", "STEP", TOKEN_VARIABLE}
+    assert variables.keys() == {
+        "PATH", "HOME", "LANG", "TMPDIR", "STEP", "PYTHONDONTWRITEBYTECODE", TOKEN_VARIABLE,
+    }  # fmt: skip
     assert variables["LANG"] == "C.UTF-8"
     assert "do-not-leak" not in ran.text
+
+
+def test_a_fix_within_the_second_of_the_run_before_it_is_run(run: Run, workspace: Path) -> None:
+    module = workspace / "sums.py"
+    said = []
+    for number in (1, 2):
+        module.write_text(f"answer = {number}\n")
+        os.utime(module, (1_000_000_000, 1_000_000_000))
+        said.append(run(sys.executable, "-c", "import sums; print(sums.answer)").text.strip())
+    assert said == ["1", "2"]
+    assert not (workspace / "__pycache__").exists()
 
 
 def test_environment_of_the_processes_above_is_empty_too(
