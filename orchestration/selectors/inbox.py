@@ -18,6 +18,7 @@ from orchestration.access import Viewer, visible_decisions
 from orchestration.errors import NotFound
 from orchestration.models import Decision, DecisionView, Task
 from orchestration.selectors.blocked import WaitingWork, load_waiting_work
+from orchestration.selectors.master import UNREAD
 from orchestration.states import DecisionKind, DecisionStatus, TaskStatus
 
 STOPS = frozenset({DecisionKind.MAX_RETRIES.value, DecisionKind.SAFE_STOP.value})
@@ -30,6 +31,12 @@ ORDERING = (
 COUNTED_BY_CONTENT = frozenset(
     {DecisionKind.COMMAND_APPROVAL.value, DecisionKind.PLAN_REJECTED.value}
 )
+UNREAD_OF_TASKS = tuple(
+    f"{path}__{name}"
+    for path in ("task", "task__root", "task__parent", "task__parent__parent")
+    for name in UNREAD
+)
+"""Of a row's tasks only keys and titles are shown; the rest is half of the page's time."""
 RELATED = ("project", "task__root", "task__parent__parent", "defect", "decided_by")
 
 
@@ -100,7 +107,7 @@ def with_cards(items: Sequence[InboxItem]) -> list[InboxItem]:
 
 
 def _with_relations() -> QuerySet[Decision]:
-    return Decision.objects.select_related(*RELATED).order_by("pk")
+    return Decision.objects.select_related(*RELATED).defer(*UNREAD_OF_TASKS).order_by("pk")
 
 
 def _narrow(rows: QuerySet[Decision], wanted: InboxFilter) -> QuerySet[Decision]:
