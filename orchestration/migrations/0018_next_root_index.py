@@ -17,7 +17,7 @@ class Migration(migrations.Migration):
                     ("parent__isnull", True),
                     ("status", "pending"),
                 ),
-                fields=["project", "rank", "id"],
+                fields=["project", "-attempt", "rank", "id"],
                 name="task_next_root_idx",
             ),
         ),

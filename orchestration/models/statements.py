@@ -147,11 +147,14 @@ ROOT = f"parent_id IS NULL AND kind = '{TaskKind.TASK}'"
 
 
 def waiting_roots(project_id: int, *, limit: int) -> list[Task]:
-    """Lock the planned roots of a project that may start, by rank."""
+    """Lock the planned roots of a project that may start: what was begun before, then by rank.
+
+    A root that failed is planned again before anything else is begun, as its command says.
+    """
     return fetch_rows(
         Task,
         f"project_id = %s AND {ROOT} AND status = '{TaskStatus.PENDING}' "
-        "AND remaining_dependencies = 0 AND is_planned ORDER BY rank, id LIMIT %s",
+        "AND remaining_dependencies = 0 AND is_planned ORDER BY attempt DESC, rank, id LIMIT %s",
         [project_id, limit],
         lock=True,
     )

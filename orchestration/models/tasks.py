@@ -157,9 +157,9 @@ class Task(models.Model):
             models.Index(fields=("parent", "phase", "status"), name="task_phase_idx"),
             models.Index(fields=("project", "parent", "status"), name="task_list_idx"),
             models.Index(fields=("root", "status"), name="task_root_idx"),
-            # What the loop starts next: the first by rank, of however many wait.
+            # What the loop starts next, of however many wait.
             models.Index(
-                fields=("project", "rank", "id"),
+                fields=("project", "-attempt", "rank", "id"),
                 condition=models.Q(
                     parent__isnull=True,
                     status=TaskStatus.PENDING.value,

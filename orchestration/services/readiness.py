@@ -243,7 +243,7 @@ def set_route(
 
 
 def start_roots(work: Work, project: Project) -> list[Assignment]:
-    """Start planned roots by rank, as many at a time as the policy allows.
+    """Start planned roots, as many at a time as the policy allows: what was begun before, by rank.
 
     Direct and light roots never queue behind them, and one that waits for Sir before it began takes
     no place. Only a done root satisfies a dependency.

@@ -180,6 +180,24 @@ def test_rule_21_two_hundred_calls_end_the_work_as_a_failed_attempt(project: Pro
     assert stopped.failure_context[-1]["class"] == "budget"
 
 
+def test_a_root_that_failed_is_planned_again_before_another_is_begun() -> None:
+    project = new_project(policy={"thresholds": {"step_attempts": 1}})
+    root = submit_plan(project, agent_step("1"), text="at work", rank=2)
+    drive(project)
+    other = submit_plan(project, agent_step("1"), text="of a better rank", rank=1)
+    drive(project)
+    assert fresh(other).status == TaskStatus.PENDING
+    agent = new_agent(project=project)
+    claim(child(root, "1"), agent)
+    set_status(child(root, "1"), agent, "working")
+    set_status(child(root, "1"), agent, "failed", detail="it broke")
+    drive(project)
+    command = ControlCommand.objects.get(project=project)
+    assert command.next_action == "RESTART_FROM_STEP_2"
+    assert fresh(root).attempt == 2
+    assert (fresh(root).status, fresh(other).status) == (TaskStatus.WORKING, TaskStatus.PENDING)
+
+
 def test_c_44_steps_of_new_plans_do_not_start_the_count_over(project: Project) -> None:
     """Every attempt has a new step row; the count stands on the root."""
     root = submit_plan(project, agent_step("1"))
