@@ -97,10 +97,6 @@ class Oracle:
         self._start_next()
         return None
 
-    def waits_for_sir(self) -> bool:
-        """Whether the project stands still because a root failed three times in a row."""
-        return FATAL in self.state.values()
-
     def is_over(self) -> bool:
         """Whether every root has ended."""
         return all(state in (COMPLETED, CANCELLED) for state in self.state.values())

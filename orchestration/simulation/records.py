@@ -155,9 +155,6 @@ class Watcher:
         if not root.is_planned and state in (PENDING, IN_PROGRESS):
             # Who claims small work, and when, is not the loop's to say.
             right = {IN_PROGRESS, FAILED if self.oracle.in_a_row[name] else PENDING}
-        elif state == IN_PROGRESS and self.oracle.in_a_row[name] and self.oracle.waits_for_sir():
-            # What fails while the project waits for Sir is planned again once he has decided.
-            right = {IN_PROGRESS, FAILED}
         problem = f"{name} is {shown} and not {state} {told}".rstrip()
         self._score.states.check("" if shown in right else problem)
 
