@@ -29,7 +29,7 @@ def paths(site: Site) -> list[str]:
     return [
         "/", "/inbox/", f"/inbox/{asked}/", "/inbox/history/", f"/inbox/together/?selected={asked}",
         "/projects/", "/projects/seen/", "/projects/seen/?view=phases",
-        "/projects/seen/?view=table",
+        "/projects/seen/?view=table", "/projects/seen/?panel=cost", "/projects/seen/archive/",
         "/projects/seen/replay/", f"/projects/seen/tasks/{task}/", "/audit/", "/agents/", "/new/",
         "/search/?q=check", "/nothing-here/", f"/inbox/{stopped}/", "/notifications/",
         "/notifications/settings/", "/insights/", "/knowledge/", "/projects/seen/policy/",
