@@ -14,13 +14,16 @@ ADDRESS = r"Countersign is at (http://\S+/)"
 
 
 def assert_static_files_are_whole(url: str) -> None:
-    """Follow the sign-in page's style sheet: a lasting name, its whole length, 304 on repeat."""
+    """Follow the sign-in page's style sheet: a lasting name, whole, compressed, 304 on repeat."""
     page = httpx.get(f"{url}accounts/login/").text
     href = page.split('rel="stylesheet" href="/')[1].split('"')[0]
+    plain = httpx.get(f"{url}{href}", headers={"Accept-Encoding": "identity"})
+    assert len(plain.content) == int(plain.headers["content-length"]) > 0
     style = httpx.get(f"{url}{href}")
     assert style.status_code == 200
     assert "immutable" in style.headers["cache-control"]
-    assert len(style.content) == int(style.headers["content-length"]) > 0
+    assert style.content == plain.content
+    assert int(style.headers["content-length"]) < len(plain.content) / 4
     again = httpx.get(f"{url}{href}", headers={"If-None-Match": style.headers["etag"]})
     assert again.status_code == 304
 
