@@ -9,7 +9,7 @@ const SILENT_SECONDS = 25;
 const REPAIR_SECONDS = 60;
 let socket = null;
 let wait = 0.5;
-let poll = null;
+let poll = null, retry = null;
 let heardAt = Date.now();
 let position = Number(host?.dataset.position || 0);
 
@@ -47,11 +47,13 @@ async function catchUp() {
 function pollWhileDown() {
   if (poll) return;
   poll = setInterval(async () => {
-    if (await catchUp()) state("polled");
+    // A server that answers again has a socket too: it need not wait as long as it meant to.
+    if (await catchUp()) { state("polled"); if (retry) connect(); }
   }, POLL_SECONDS * 1000);
 }
 
 function connect() {
+  retry = clearTimeout(retry);
   const address = new URL(host.dataset.socket, location.href);
   address.protocol = location.protocol === "https:" ? "wss:" : "ws:";
   socket = new WebSocket(address);
@@ -77,7 +79,7 @@ function connect() {
     state("offline");
     if (event.code === 4401 || event.code === 4403) return;
     pollWhileDown();
-    setTimeout(connect, wait * 1000 * (0.75 + Math.random() / 2));
+    retry = setTimeout(connect, wait * 1000 * (0.75 + Math.random() / 2));
     wait = Math.min(wait * 2, LONGEST_WAIT_SECONDS);
   });
 }
@@ -90,7 +92,7 @@ if (host) {
   }, 5000);
   // A hint is delivered at most once: what was lost on the way is repaired now and then.
   setInterval(() => { if (socket.readyState === WebSocket.OPEN) catchUp(); }, REPAIR_SECONDS * 1000);
-  window.addEventListener("online", () => { wait = 0.5; });
+  window.addEventListener("online", () => { wait = 0.5; if (retry) connect(); });
   document.addEventListener("visibilitychange", () => {
     if (!document.hidden && socket?.readyState === WebSocket.OPEN) catchUp();
   });
