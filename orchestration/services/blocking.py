@@ -60,7 +60,9 @@ def _lock_blockers(task: Task, names: Sequence[str]) -> list[Task]:
 
 def _blocker(task: Task, name: str) -> Task:
     rows = Task.objects.select_related("project").filter(project_id=task.project_id)
-    found_id, number = row_id(name), row_id(name.rpartition("-")[2])
+    prefix, dash, rest = name.rpartition("-")
+    found_id = row_id(name)
+    number = row_id(rest) if not dash or prefix == task.project.key_prefix else None
     found = rows.filter(pk=found_id).first() if found_id is not None else None
     if found is None and number is not None:
         found = rows.filter(number=number).first()

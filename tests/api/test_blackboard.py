@@ -151,8 +151,11 @@ def test_blocked_task_waits_for_its_blocker(agent: Caller, held: str, sir: Calle
     assert status_of(agent, held) == "pending"
 
 
-@pytest.mark.parametrize("blocker", ["999999", "DEMO-999", "²", "9" * 30, "nonsense"])
+@pytest.mark.parametrize(
+    "blocker", ["999999", "DEMO-999", "OTHER-2", "-2", "²", "9" * 30, "nonsense"]
+)
 def test_unknown_blocker_is_422(agent: Caller, held: str, blocker: str) -> None:
+    agent.send(TASKS, {"title": "the second", "route": "direct"})
     body = {"status": "blocked", "detail": "needs it", "blocked_by": [blocker]}
     problem(agent.send(f"{held}/status", body), 422, "invalid")
     assert status_of(agent, held) == "working"
