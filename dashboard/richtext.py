@@ -8,6 +8,7 @@ Source: DESIGN section 16, UI.md section 8 (`lang`).
 from __future__ import annotations
 
 import re
+import unicodedata
 
 import nh3
 from django.utils.html import escape
@@ -24,6 +25,8 @@ TAGS = frozenset(
     }
 )  # fmt: skip
 SCHEMES = frozenset({"http", "https", "mailto"})
+HIDDEN = frozenset({"Cc", "Cf", "Zl", "Zp"})
+"""Kinds of characters (Unicode) that show nothing by themselves."""
 HAN = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
 LATIN = re.compile(r"[A-Za-z]{2,}")
 
@@ -53,3 +56,10 @@ def language_of(text: str) -> str:
     if HAN.search(head):
         return "zh"
     return "en" if LATIN.search(head) else ""
+
+
+def spell_hidden(text: str) -> str:
+    """Write characters that show nothing, or change how others are shown, as their numbers."""
+    return "".join(
+        f"⟨U+{ord(one):04X}⟩" if unicodedata.category(one) in HIDDEN else one for one in text
+    )

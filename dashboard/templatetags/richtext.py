@@ -6,7 +6,7 @@ from django import template
 from django.utils.safestring import SafeString
 
 from dashboard.engine_texts import actor_name
-from dashboard.richtext import language_of, render_markdown
+from dashboard.richtext import language_of, render_markdown, spell_hidden
 
 register = template.Library()
 
@@ -21,6 +21,12 @@ def markdown(text: str | None) -> SafeString:
 def lang_of(text: str | None) -> str:
     """The language of an agent's text, for the `lang` attribute."""
     return language_of(text or "")
+
+
+@register.filter
+def spelled(text: str | None) -> str:
+    """A command as it is signed: what is hidden or turns text around is spelled out."""
+    return spell_hidden(text or "")
 
 
 @register.filter
