@@ -37,7 +37,7 @@ from orchestration.api.shapes.work import (
     ResultShape,
     ToolCallsShape,
 )
-from orchestration.contracts.documents import Document, field_names
+from orchestration.contracts.documents import Document, field_names, sayable
 from orchestration.contracts.plan import Plan
 from orchestration.contracts.results import (
     AuditorResult,
@@ -262,7 +262,7 @@ def read_result(
 
 
 def _unknown(document: Mapping[str, Any], known: frozenset[str]) -> list[Fault]:
-    unknown = sorted(str(key) for key in document if key not in known)
+    unknown = sorted(sayable(key) for key in document if key not in known)
     return [Fault(path=key, message="is no field of this request") for key in unknown]
 
 

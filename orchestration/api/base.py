@@ -19,7 +19,7 @@ from orchestration.access import access_project, access_task, project_ids_of
 from orchestration.api.parsers import JsonParser
 from orchestration.api.permissions import require_writable
 from orchestration.api.requests import Caller, caller_of
-from orchestration.contracts.documents import field_names, parse_document
+from orchestration.contracts.documents import field_names, parse_document, sayable
 from orchestration.errors import Fault, Invalid, NotFound, Stale
 from orchestration.models import Project, Task
 from orchestration.services.refusals import record_refusal
@@ -147,7 +147,7 @@ def read_body(model: type[M], data: Any) -> M:
     known = field_names(model) - {"extra"}
     faults = [
         Fault(path=str(name), message="is no field of this request")
-        for name in sorted(str(key) for key in data if key not in known)
+        for name in sorted(sayable(key) for key in data if key not in known)
     ]
     held = {key: value for key, value in data.items() if key in known}
     try:

@@ -131,6 +131,11 @@ def faults_of(failure: ValidationError) -> list[Fault]:
     return [Fault(path=_dotted(item["loc"]), message=_message(item)) for item in details]
 
 
+def sayable(key: object) -> str:
+    """A key of somebody's document as an answer can name it: halves of characters replaced."""
+    return str(key).encode("utf-8", "replace").decode()
+
+
 def fault(code: str, message: str) -> PydanticCustomError:
     """Make an error for a validator; `message` is shown as it is, braces and all."""
     return PydanticCustomError("contract", "{code}: {text}", {"code": code, "text": message})

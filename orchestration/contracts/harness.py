@@ -16,7 +16,7 @@ from typing import Annotated, Any
 from pydantic import Field, StrictBool, StrictInt, StrictStr, ValidationError
 
 from orchestration.contracts.documents import Document
-from orchestration.contracts.results import ROW_LIMIT, TAIL_CHARACTERS, ToolCallInput
+from orchestration.contracts.results import MOST_COUNTED, ROW_LIMIT, TAIL_CHARACTERS, ToolCallInput
 from orchestration.errors import Fault, Invalid
 
 PRE_TOOL_USE, POST_TOOL_USE = "PreToolUse", "PostToolUse"
@@ -95,7 +95,7 @@ def read_claude_event(data: Any) -> ClaudeEvent:
     if not isinstance(data, Mapping):
         raise _fault("", "must be an object")
     try:
-        return ClaudeEvent.model_validate(data)
+        return ClaudeEvent.model_validate(_storable(data))
     except ValidationError as error:
         raise Invalid("This is no hook event.", errors=_faults(error)) from error
 
@@ -103,8 +103,8 @@ def read_claude_event(data: Any) -> ClaudeEvent:
 class CodexUsage(Document):
     """What a turn of Codex used. Units: tokens."""
 
-    input_tokens: Annotated[StrictInt, Field(ge=0, le=10**15)] = 0
-    output_tokens: Annotated[StrictInt, Field(ge=0, le=10**15)] = 0
+    input_tokens: Annotated[StrictInt, Field(ge=0, le=MOST_COUNTED)] = 0
+    output_tokens: Annotated[StrictInt, Field(ge=0, le=MOST_COUNTED)] = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,12 +150,16 @@ def read_codex_lines(lines: Sequence[Any], *, thread: str = "") -> CodexReading:
             faults.append(Fault(path=f"events.{at}", message=_first_line(error)))
     if faults:
         raise Invalid("These are no lines of `codex exec --json`.", errors=faults)
+    tokens_in, tokens_out = min(tokens_in, MOST_COUNTED), min(tokens_out, MOST_COUNTED)
     usage = CodexUsage(input_tokens=tokens_in, output_tokens=tokens_out) if is_known else None
     return CodexReading(tuple(calls), turns, usage, thread)
 
 
 def _codex_event(line: Any) -> Mapping[str, Any]:
-    event = json.loads(line) if isinstance(line, str) else line
+    try:
+        event = _storable(json.loads(line) if isinstance(line, str) else line)
+    except RecursionError:
+        raise ValueError("is nested too deeply") from None
     if not isinstance(event, Mapping) or not isinstance(event.get("type"), str):
         raise ValueError("must be an object with a 'type'")
     return event
@@ -216,8 +220,22 @@ def _text(value: Any) -> str:
 
 
 def _clean(text: str) -> str:
-    """Keep the tail, without the one character that PostgreSQL stores in no text."""
-    return text[-TAIL_CHARACTERS:].replace("\x00", "�")
+    """Keep the tail, without what no database stores in a text."""
+    return _storable(text[-TAIL_CHARACTERS:])  # type: ignore[no-any-return]
+
+
+def _storable(value: Any) -> Any:
+    """Replace what no database stores: NUL, and halves of characters, wherever they stand.
+
+    A call is judged by what is left: a red line is not lost for one broken character behind it.
+    """
+    if isinstance(value, str):
+        return value.replace("\x00", "�").encode("utf-8", "replace").decode()
+    if isinstance(value, Mapping):
+        return {_storable(key): _storable(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_storable(one) for one in value]
+    return value
 
 
 def _duration(value: Any) -> int | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
@@ -79,7 +80,8 @@ ROW_LIMIT = 2**31 - 1
 BLOCKS_PASS = frozenset({Severity.CRITICAL, Severity.HIGH, Severity.MEDIUM})
 
 Score = Annotated[StrictInt, Field(ge=1, le=5)]
-Count = Annotated[StrictInt, Field(ge=0, le=10**15)]
+MOST_COUNTED = 10**15
+Count = Annotated[StrictInt, Field(ge=0, le=MOST_COUNTED)]
 
 
 def _command_line(value: Any) -> Any:
@@ -304,6 +306,15 @@ class ToolCallInput(Document):
         if isinstance(value, Mapping) and "outcome" not in value and "exit_code" in value:
             return {**value, "outcome": "ok" if value["exit_code"] == 0 else "failed"}
         return value
+
+    @field_validator("at")
+    @classmethod
+    def require_a_time_of_ours(cls, at: datetime | None) -> datetime | None:
+        """Require a time that has a year in UTC."""
+        try:
+            return at.astimezone(UTC) if at is not None else None
+        except OverflowError:
+            raise fault("at", "lies outside the years 1 to 9999 in UTC") from None
 
     @field_validator("output_tail")
     @classmethod

@@ -22,7 +22,7 @@ from orchestration.contracts.harness import (
     CodexReading,
     read_codex_lines,
 )
-from orchestration.contracts.results import Usage
+from orchestration.contracts.results import MOST_COUNTED, Usage
 from orchestration.models import Agent, Assignment
 from orchestration.services.budgets import note_usage, stop_over_budget
 from orchestration.services.failures import STOPPED
@@ -261,8 +261,10 @@ def _added(row: Assignment, reading: CodexReading) -> Usage | None:
     """Add what some turns used to what is known; what Codex does not tell stays unknown."""
     if not reading.turns:
         return None
-    figures: dict[str, int] = {"turns": int(row.usage.get("turns", 0)) + reading.turns}
+    turns = int(row.usage.get("turns", 0)) + reading.turns
+    figures: dict[str, int] = {"turns": min(turns, MOST_COUNTED)}
     if reading.usage is not None:
         for name in ("input_tokens", "output_tokens"):
-            figures[name] = int(row.usage.get(name, 0)) + getattr(reading.usage, name)
+            total = int(row.usage.get(name, 0)) + getattr(reading.usage, name)
+            figures[name] = min(total, MOST_COUNTED)
     return Usage.model_validate(figures)
