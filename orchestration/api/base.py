@@ -146,7 +146,7 @@ def read_body(model: type[M], data: Any) -> M:
         )
     known = field_names(model) - {"extra"}
     faults = [
-        Fault(path=str(name), message="is no field of this request")
+        Fault(path=name, message="is no field of this request")
         for name in sorted(sayable(key) for key in data if key not in known)
     ]
     held = {key: value for key, value in data.items() if key in known}

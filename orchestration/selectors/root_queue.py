@@ -47,7 +47,8 @@ def read_root_queue(project: Project) -> RootQueue:
     """Read the queue of a project. Shape: at most five queries, however many wait."""
     roots = Task.objects.filter(project=project, parent__isnull=True, is_planned=True)
     waiting = roots.filter(status=TaskStatus.PENDING.value, remaining_dependencies=0)
-    order = waiting.order_by("rank", "pk").values_list("pk", flat=True)[:MAX_PLACES]
+    # The order in which `waiting_roots` starts them.
+    order = waiting.order_by("-attempt", "rank", "pk").values_list("pk", flat=True)[:MAX_PLACES]
     not_begun = Q(status=TaskStatus.WAITING_HUMAN.value, asked_from=TaskStatus.PENDING.value)
     # Said as what they are, not as what they are not: so an index finds them in a long list.
     busy = roots.filter(status__in=[one for one in TaskStatus if one not in ROOT_TAKES_NO_PLACE])

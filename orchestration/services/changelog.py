@@ -79,20 +79,19 @@ def write_changelog(project_id: int) -> bool:
         project = lock_project(project_id)
         waiting = "project_id = %s AND written_at IS NULL AND tries < %s ORDER BY id LIMIT %s"
         entries = fetch_rows(ChangelogEntry, waiting, [project_id, MOST_TRIES, BATCH])
-        problem = ""
+        if not entries:
+            return False
+        written_at, problem = work.now, ""
         try:
             _write(Path(project.workspace), entries)
         except (CountersignError, OSError) as error:
             logger.warning("changelog of project %s: %s", project_id, error)
-            problem = str(error)[:300]
+            written_at, problem = None, str(error)[:300]
         for entry in entries:
-            entry.problem = problem
-            if problem:
-                entry.tries += 1
-            else:
-                entry.written_at = work.now
+            entry.written_at, entry.problem = written_at, problem
+            entry.tries += written_at is None
             work.touch(entry, "written_at", "tries", "problem")
-    return bool(entries)
+    return True
 
 
 def _write(workspace: Path, entries: Sequence[ChangelogEntry]) -> None:

@@ -64,7 +64,6 @@ def work_until_idle(slot: Slot, *, slice_seconds: float, project_id: int | None 
     Failed roots whose re-plan is due come first: that is queued work too.
     """
     shift = Shift(slot, time.monotonic() + slice_seconds)
-    count = 0
     replan_due_roots(project_id)
     held = take_up(shift, project_id)
     count = shift.chained

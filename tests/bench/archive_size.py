@@ -43,4 +43,4 @@ def main(layers: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 10))
+    sys.exit(main(int(sys.argv[1])))

@@ -69,6 +69,15 @@ def test_a_rank_is_no_place_in_the_queue(sir_client: Client, project: Project, f
     assert "queued, place 1," in board(sir_client, project)
 
 
+def test_a_root_that_was_begun_before_is_next(
+    sir_client: Client, project: Project, first: Task
+) -> None:
+    second, third = submit_plan(project, step("1")), submit_plan(project, step("1"))
+    Task.objects.filter(pk=third.pk).update(attempt=2)
+    assert "queued, place 1," in page(sir_client, fresh(third))
+    assert "queued, place 2," in page(sir_client, fresh(second))
+
+
 def test_a_root_behind_a_question_says_that_it_waits_for_you(
     sir_client: Client, project: Project, first: Task
 ) -> None:

@@ -39,6 +39,17 @@ def urgent(title: str = "Nothing goes on", *, language: str = "en") -> Decision:
         )  # fmt: skip
 
 
+@pytest.mark.parametrize("is_p0", [True, False])
+def test_only_p0_wakes_whoever_delivers(*, is_p0: bool) -> None:
+    task = direct_task(new_project())
+    with unit_of_work(SYSTEM) as work:
+        open_decision(
+            work, kind=DecisionKind.HIGH_NOTICE, project=task.project, task=task, title="t",
+            question="?", content={}, is_p0=is_p0,
+        )  # fmt: skip
+        assert work.tells is is_p0
+
+
 def test_p0_is_mailed_at_once(mail_channel: NotificationChannel, mailbox: Mailbox) -> None:
     decision = urgent()
     assert deliver_notices() == 1

@@ -9,6 +9,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from orchestration.errors import Invalid
 from orchestration.models import AuditEvent, Project
 from orchestration.seats import registry
 from orchestration.seats.base import Document, SeatJob, SeatLink
@@ -25,6 +26,14 @@ class BrokenSeat(InstantSeat):
     def perform(self, job: SeatJob, link: SeatLink) -> Document:
         """Break."""
         raise RuntimeError("the backend broke")
+
+
+class WordySeat(InstantSeat):
+    """Hand in what cannot be recorded: a hand-off beyond its 500 characters."""
+
+    def perform(self, job: SeatJob, link: SeatLink) -> Document:
+        """Say too much."""
+        return {**super().perform(job, link), "handoff": "y" * 600}
 
 
 @pytest.fixture
@@ -63,3 +72,16 @@ def test_an_instant_step_that_breaks_goes_back_with_its_reason(
     told = AuditEvent.objects.filter(subject=f"assignment:{row.pk}").order_by("pk").last()
     assert told is not None
     assert "the backend broke" in told.why
+
+
+def test_what_cannot_be_recorded_is_held_by_its_slot_and_not_queued_for_ever(
+    seats: Any, project: Project
+) -> None:
+    seats.COUNTERSIGN_EXTRA_SEATS = ("tests.services.test_chains.WordySeat",)
+    root = submit_plan(project, step("1", run=()))
+    work_until_idle(SLOT, slice_seconds=0, project_id=project.pk)
+    assert child(root, "1").assignments.get().status == "queued"
+    with pytest.raises(Invalid, match="600 characters"):
+        drive(project)
+    # Its lease runs out like that of a worker that died, and counts.
+    assert child(root, "1").assignments.get().status == "leased"
