@@ -23,7 +23,9 @@ from orchestration.rules.prefilter import prefilter
 from tests.bench.installation import Installation, layered_plan, moments, quantile
 
 COMMENTS_A_SECOND = 50
-QUIET_SECONDS = 0.6
+QUIET_SECONDS = 1.0
+"""Between the last answer of a burst and the next burst: the last hint may wait a window, and is
+followed by one more."""
 WIDE_OPEN = {"limits": {"parallel_children": 1000, "concurrent_roots": 1000, "children": 100000}}
 
 
@@ -195,15 +197,14 @@ async def _watch(
     is_open.set()
     headers = dict(installation.http.headers)
     async with httpx.AsyncClient(base_url=installation.url, headers=headers, timeout=60) as client:
-        posts = []
-        for number, row in enumerate(rows):
-            if number % burst == 0:
-                await asyncio.sleep(QUIET_SECONDS)
-            path = f"api/projects/{project}/tasks/{row['id']}/comments"
-            posts.append(asyncio.create_task(client.post(path, json={"body": "hello"})))
-            await asyncio.sleep(1 / COMMENTS_A_SECOND)
-        await asyncio.gather(*posts)
-    await asyncio.sleep(1)
+        for first in range(0, len(rows), burst):
+            posts = []
+            for row in rows[first : first + burst]:
+                path = f"api/projects/{project}/tasks/{row['id']}/comments"
+                posts.append(asyncio.create_task(client.post(path, json={"body": "hello"})))
+                await asyncio.sleep(1 / COMMENTS_A_SECOND)
+            await asyncio.gather(*posts)
+            await asyncio.sleep(QUIET_SECONDS)
     for listener in listeners:
         listener.cancel()
     for connection in connections:
