@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from uuid import uuid4
 
 import pytest
 
@@ -11,6 +12,28 @@ from orchestration.api.throttles import buckets
 from orchestration.models import Project
 from tests.api.callers import Caller, agent_client, human_client
 from tests.factories import new_project
+from tests.services_up import PostgresServer, RedisServer
+
+
+@pytest.fixture(scope="module")
+def sqlite_services() -> Mapping[str, str]:
+    """Nothing beside the server: SQLite, and its workers inside it."""
+    return {}
+
+
+@pytest.fixture(scope="module")
+def postgres_services(private_postgres: PostgresServer) -> Iterator[Mapping[str, str]]:
+    """The addresses of a database and a broker that nobody else uses."""
+    with RedisServer() as broker:
+        address = private_postgres.create_database(f"served_{uuid4().hex}")
+        yield {"DATABASE_URL": address, "REDIS_URL": f"{broker.url}/0"}
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def services(request: pytest.FixtureRequest) -> Mapping[str, str]:
+    """What a server is started on: each test that starts one runs on both."""
+    found: Mapping[str, str] = request.getfixturevalue(f"{request.param}_services")
+    return found
 
 
 @pytest.fixture(autouse=True)

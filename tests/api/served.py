@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
 
-from tests.deployment.processes import ROOT, command_environment, manage
+from tests.deployment.processes import ROOT, ManageProcess, command_environment, manage
 
 ADDRESS = r"Countersign is at (http://\S+)/ "
 CLIENTS = ROOT / "examples" / "agents"
 CLIENT_SECONDS = 60
+BESIDE_IT = (("worker", "--concurrency", "2"), ("beat",))
+"""What runs as processes of its own where the server has a broker."""
 
 
 class Server:
     """A running server with Sir's token and, where a project is named, an agent of it."""
 
-    def __init__(self, url: str, data_dir: Path, project: str) -> None:
+    def __init__(self, url: str, data_dir: Path, project: str, services: Mapping[str, str]) -> None:
         self.url = url
         self.data_dir = data_dir
+        self.services = services
         self.sir = self.command("create_token", "sir", "--allow-decide", "--quiet")
         self.agent = ""
         if project:
@@ -38,7 +41,7 @@ class Server:
 
     def command(self, *arguments: str) -> str:
         """Run a command of manage.py to its end. Return what it says."""
-        with manage(*arguments, data_dir=self.data_dir) as running:
+        with manage(*arguments, data_dir=self.data_dir, environment=self.services) as running:
             assert running.wait() == 0, running.output
             return running.lines[-1]
 
@@ -69,11 +72,19 @@ class Server:
 
 
 @contextmanager
-def serving(data_dir: Path, project: str = "shop") -> Iterator[Server]:
-    """Serve from a data directory of its own."""
-    with manage("serve", data_dir=data_dir) as running:
-        yield Server(running.wait_for(ADDRESS), data_dir, project)
-        running.stop()
+def serving(data_dir: Path, services: Mapping[str, str], project: str = "shop") -> Iterator[Server]:
+    """Serve from a data directory of its own, on SQLite alone or on `services`."""
+    with ExitStack() as stack:
+
+        def started(*arguments: str) -> ManageProcess:
+            return stack.enter_context(manage(*arguments, data_dir=data_dir, environment=services))
+
+        web = started("serve")
+        url = web.wait_for(ADDRESS)
+        beside = [started(*arguments) for arguments in BESIDE_IT if services]
+        yield Server(url, data_dir, project, services)
+        for process in (*beside, web):
+            process.stop()
 
 
 def start_client(

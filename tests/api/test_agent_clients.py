@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import httpx
 import pytest
@@ -22,9 +22,11 @@ from tests.deployment.processes import wait_until
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(
+    tmp_path_factory: pytest.TempPathFactory, services: Mapping[str, str]
+) -> Iterator[Server]:
     """Serve from a data directory of its own."""
-    with serving(tmp_path_factory.mktemp("served")) as running:
+    with serving(tmp_path_factory.mktemp("served"), services) as running:
         yield running
 
 

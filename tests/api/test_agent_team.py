@@ -6,7 +6,7 @@ They speak nothing but HTTP, run real commands, and none of them believes anothe
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from typing import Any
 
@@ -40,9 +40,11 @@ TEAM = {"seats": {"planner": ["external"], "qa": ["external"]}}
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+def server(
+    tmp_path_factory: pytest.TempPathFactory, services: Mapping[str, str]
+) -> Iterator[Server]:
     """A server whose project has agents plan and review."""
-    with serving(tmp_path_factory.mktemp("team")) as running:
+    with serving(tmp_path_factory.mktemp("team"), services) as running:
         running.ask("PATCH", "/api/projects/shop/", json={"policy": TEAM})
         yield running
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -82,11 +82,12 @@ class Shell:
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Iterator[Shell]:
+def shell(tmp_path: Path, services: Mapping[str, str]) -> Iterator[Shell]:
     """A shell beside a server that was just started; curl tells each status after the reply."""
     (tmp_path / ".curlrc").write_text('write-out = "\\nHTTP %{http_code}\\n"\n')
-    with serving(tmp_path / "data", project="") as server:
-        environment = command_environment(server.data_dir, {"CURL_HOME": str(tmp_path)})
+    with serving(tmp_path / "data", services, project="") as server:
+        known = {**services, "CURL_HOME": str(tmp_path)}
+        environment = command_environment(server.data_dir, known)
         shell = Shell(environment | {"SERVED": server.url})
         yield shell
         shell.close()
