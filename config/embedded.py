@@ -18,6 +18,7 @@ import uvicorn
 import uvloop
 from django.db import connections
 
+from config.collector import set_start_aside
 from config.workers import BeatThread, ScheduleWatch, WorkerGroup
 
 logger = logging.getLogger(__name__)
@@ -124,6 +125,7 @@ class Embedded:
             signal.signal(number, self._on_signal)
         # A fault in the application ends the start here, before anything works beside it.
         self.server.config.load()
+        set_start_aside()
         if self.workers and self.beat:
             self.workers.start()
             self.beat.start()
