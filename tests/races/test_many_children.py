@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 import pytest
-from django.db import connection
 
 from orchestration.models import Task
 from orchestration.seats import registry
@@ -23,9 +22,7 @@ from tests.factories import actor_of, claim, hand_in, new_agent, new_project, se
 from tests.races.contest import SIR, on_both, rivals
 
 pytestmark = on_both
-IS_POSTGRES = connection.vendor == "postgresql"
-CHILDREN = 200 if IS_POSTGRES else 1000
-"""Twice the default limit where each of them costs more."""
+CHILDREN = 1000
 AT_ONCE, SLOTS = 10, 14
 GATHER_SECONDS, INTRUDER_SECONDS = 30.0, 0.3
 
