@@ -214,12 +214,15 @@ class ImportView(ApiView):
         tags=["tasks"],
         parameters=KEYED,
         request=OpenApiTypes.OBJECT,
-        responses={201: ImportShape, **problems(400, 401, 403, 404, 409, 413, 422)},
-    )
+        responses={
+            200: ImportShape, 201: ImportShape, **problems(400, 401, 403, 404, 409, 413, 422)
+        },
+    )  # fmt: skip
     @idempotent
     def post(self, request: Request, pid: str) -> Response:
         """Import a list: the object of `?view=master`, bare or as `{"master_task_list": …}`.
 
+        What is a task already and says the same is left as it is: 200 when nothing else was sent.
         A faulty list changes nothing and is refused with every fault. Sent as the loop's own state
         (`"authoritative": true` beside the wrapped list), it also puts the project in safe stop.
         """
@@ -227,16 +230,18 @@ class ImportView(ApiView):
         require_sir_or_scope(self.caller, Scope.ORCHESTRATE)
         document, is_authoritative = _bare_list(request.data)
         try:
-            made = import_master_list(project_id=project.pk, document=document, actor=self.actor)
+            done = import_master_list(project_id=project.pk, document=document, actor=self.actor)
         except Invalid as error:
             if is_authoritative:
                 stop_for_import(project_id=project.pk, error=error, actor=self.actor)
             raise
-        fresh = Task.objects.select_related("assignee").filter(pk__in=[row.pk for row in made])
+        fresh = Task.objects.select_related("assignee").filter(
+            pk__in=[row.pk for row in done.tasks]
+        )
         project.refresh_from_db()
         shaped = _shaper(project)(list(fresh.order_by("number")))
         answer = {"tasks": shaped, "master_task_list": master_list(project)}
-        return Response(answer, status=201)
+        return Response(answer, status=201 if done.made else 200)
 
 
 def _bare_list(data: Any) -> tuple[Any, bool]:

@@ -18,6 +18,7 @@ from orchestration.rules.prefilter import prefilter
 from orchestration.selectors.tasks import IMPORTED_REASON
 from orchestration.services.blueprints import take_numbers
 from orchestration.services.intake import find_root, root_facts
+from orchestration.services.known_entries import known_entries
 from orchestration.services.lookups import lock_project
 from orchestration.services.loop import complete_project_if_done, end_fatal
 from orchestration.services.projects import reopen_for_work
@@ -54,17 +55,30 @@ class _Named:
     task: Task
 
 
-@retry_on_deadlock
-def import_master_list(*, project_id: int, document: object, actor: Actor) -> list[Task]:
-    """Make root tasks of a master list, and start what may start. Shape: in the list's order.
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """The tasks of a list, in its order, and how many of them were made of it."""
 
+    tasks: list[Task]
+    made: int
+
+
+@retry_on_deadlock
+def import_master_list(*, project_id: int, document: object, actor: Actor) -> Imported:
+    """Make root tasks of a master list, and start what may start.
+
+    What is a task already and says the same is left as it is; a list of only such changes nothing.
     Errors: Invalid listing every fault; then nothing is changed. Conflict when the project takes no
     new work.
     """
-    entries = parse_master_list(document)
+    listed = parse_master_list(document)
     with unit_of_work(actor) as work:
         project = lock_project(project_id)
-        needed = _require_sound(project, entries)
+        known, faults = known_entries(project, listed)
+        needed = _require_sound(project, listed, known, faults)
+        entries = {key: entry for key, entry in listed.items() if key not in known}
+        if not entries:
+            return Imported(list(known.values()), 0)
         reopen_for_work(work, project)
         numbers = take_numbers(project, len(entries))
         ranks = _ranks(project, entries, numbers)
@@ -75,27 +89,25 @@ def import_master_list(*, project_id: int, document: object, actor: Actor) -> li
         _link(rows, needed)
         work.flush()
         _settle(work, project, rows)
-    return [row.task for row in rows]
+    tasks = known | {row.key: row.task for row in rows}
+    return Imported([tasks[key] for key in listed], len(rows))
 
 
 def _require_sound(
-    project: Project, entries: Mapping[str, MasterEntry]
+    project: Project,
+    entries: Mapping[str, MasterEntry],
+    known: Mapping[str, Task],
+    faults: list[Fault],
 ) -> dict[str, list[Task | str]]:
     """Check what only the project can tell; resolve dependencies to keys of the list or tasks.
 
-    Errors: Invalid listing taken keys, unknown and own dependencies, and cycles.
+    Errors: Invalid listing the faults given, unknown and own dependencies, and cycles.
     """
-    taken = set(
-        Task.objects.filter(
-            project=project, parent__isnull=True, external_key__in=list(entries)
-        ).values_list("external_key", flat=True)
-    )
-    faults = [Fault(path=key, message="is the key of a task already") for key in sorted(taken)]
     needed: dict[str, list[Task | str]] = {}
     for key, entry in entries.items():
         found: list[Task | str] = []
         for at, name in enumerate(dict.fromkeys(entry.depends_on)):
-            one = name if name in entries else find_root(project, name)
+            one = known.get(name) or (name if name in entries else find_root(project, name))
             if name == key or one is None:
                 said = "itself" if name == key else "no task of the list or the project"
                 faults.append(Fault(path=f"{key}.depends_on.{at}", message=f"{name!r} is {said}"))

@@ -86,7 +86,7 @@ def _import(project_id: int, source: YamlText, actor: Actor) -> list[Task]:
         document, above = wrapped, f"{WRAPPER}."
     named = {str(key): value for key, value in document.items()}
     try:
-        return import_master_list(project_id=project_id, document=named, actor=actor)
+        return import_master_list(project_id=project_id, document=named, actor=actor).tasks
     except Invalid as error:
         placed = [
             Fault(path=f"{above}{one['path']}".rstrip("."), message=one["message"])

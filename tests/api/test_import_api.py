@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from orchestration.models import Decision, Project, Task
+from orchestration.models import AuditEvent, Decision, Project, Task
 from orchestration.services.loop import replan_due_roots
 from orchestration.services.sweeping import sweep
 from tests.api.callers import Caller, events, facts, problem
@@ -169,14 +169,88 @@ def test_faulty_list_changes_nothing_and_names_every_fault(
     assert project.task_sequence == sequence
 
 
-def test_same_list_again_is_refused_whole(agent: Caller) -> None:
-    listed = {"a": {"status": "PENDING"}, "b": {"status": "PENDING"}}
-    agent.send(IMPORT, listed)
-    again = problem(
-        agent.send(IMPORT, listed | {"c": {"status": "PENDING"}}), 422, "import_invalid"
+SENT = {
+    "a": {"status": "COMPLETED", "title": "Sign in", "owner": "庞统"},
+    "b": {"status": "IN_PROGRESS", "depends_on": ["a"], "description": "Pay", "rank": 40},
+    "c": {"status": "PENDING", "depends_on": ["a"], "rank": 57, "spec_id": "SPEC-001"},
+    "d": {"status": "FAILED", "reason": "broke"},
+}
+
+
+@pytest.mark.parametrize("is_read_back", [False, True])
+@pytest.mark.parametrize("extra", [{}, {"authoritative": True}])
+def test_list_that_says_what_is_stored_changes_nothing(
+    agent: Caller, project: Project, extra: dict[str, Any], *, is_read_back: bool
+) -> None:
+    agent.send(IMPORT, SENT)
+    replan_due_roots()
+    agent.send("/api/projects/demo/messages", {"text": "打开首页"})
+    stored = agent.read(MASTER)
+    assert (stored["b"]["status"], "DEMO-5" in stored) == ("IN_PROGRESS", True)
+    rows, trail = list(Task.objects.values().order_by("pk")), AuditEvent.objects.count()
+    again = stored if is_read_back else SENT
+    answer = agent.send(IMPORT, {"master_task_list": again, **extra})
+    assert answer.status_code == 200, answer.content
+    assert answer.json()["master_task_list"] == stored
+    assert [one["key"] for one in answer.json()["tasks"]] == [
+        f"DEMO-{number}" for number in range(1, len(again) + 1)
+    ]
+    assert list(Task.objects.values().order_by("pk")) == rows
+    assert AuditEvent.objects.count() == trail
+    project.refresh_from_db()
+    assert project.status == "active"
+
+
+@pytest.mark.parametrize(
+    ("key", "entry", "differs"),
+    [
+        ("a", {"status": "PENDING"}, "status"),
+        ("b", {"status": "FAILED", "reason": "red"}, "status, reason"),
+        ("a", {"status": "COMPLETED", "title": "Sign out"}, "title"),
+        ("a", {"status": "COMPLETED", "owner": "曹操"}, "owner"),
+        ("b", {"status": "IN_PROGRESS", "description": "Ship"}, "description"),
+        ("b", {"status": "IN_PROGRESS", "depends_on": ["d"]}, "depends_on"),
+        ("c", {"status": "PENDING", "rank": 8}, "rank"),
+        ("c", {"status": "PENDING", "spec_id": "SPEC-002"}, "spec_id"),
+        ("DEMO-1", {"status": "PENDING"}, "status"),
+    ],
+)
+def test_list_that_says_something_else_of_a_task_is_faulty(
+    agent: Caller, project: Project, key: str, entry: dict[str, Any], differs: str
+) -> None:
+    agent.send(IMPORT, SENT)
+    listed = {**{name: one for name, one in SENT.items() if name != key}, key: entry}
+    found = problem(
+        agent.send(IMPORT, {**listed, "e": {"status": "PENDING"}}), 422, "import_invalid"
     )
-    assert {one["path"] for one in again["errors"]} == {"a", "b"}
-    assert Task.objects.count() == 2
+    said = f"is the key of a task already, with another {differs}"
+    assert found["errors"] == [{"path": key, "message": said}]
+    assert Task.objects.count() == len(SENT)
+    body = {"master_task_list": listed, "authoritative": True}
+    problem(agent.send(IMPORT, body), 422, "import_invalid")
+    project.refresh_from_db()
+    assert project.status == "safe_stop"
+
+
+def test_list_with_one_more_task_makes_that_one(agent: Caller) -> None:
+    agent.send(IMPORT, SENT)
+    more = {
+        **SENT,
+        "c": {"status": "PENDING", "depends_on": ["DEMO-1"]},
+        "e": {"status": "PENDING", "depends_on": ["a", "DEMO-3"]},
+    }
+    answer = agent.send(IMPORT, more)
+    assert answer.status_code == 201, answer.content
+    assert [one["external_key"] for one in answer.json()["tasks"]] == [*SENT, "e"]
+    assert agent.read(MASTER)["e"]["depends_on"] == ["a", "c"]
+    assert root("e").remaining_dependencies == 1
+
+
+def test_message_is_no_task_of_a_list(agent: Caller, project: Project) -> None:
+    agent.send("/api/projects/demo/messages", {"text": "谢谢"})
+    found = problem(agent.send(IMPORT, {"DEMO-1": {"status": "PENDING"}}), 422, "import_invalid")
+    assert found["errors"][0]["message"] == "is the key of a task already, with another kind"
+    assert Task.objects.count() == 1
 
 
 def test_outsider_imports_nothing(outsider: Caller, project: Project) -> None:

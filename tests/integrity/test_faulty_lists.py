@@ -52,7 +52,7 @@ def test_each_fault_of_an_imported_list_stops_the_loop_that_sent_it(
     agent.send(path, {"there": {"status": "PENDING"}})
     project_alone = {
         "dangling_dependency": {"a": {"status": "PENDING", "depends_on": ["zzz"]}},
-        "taken_key": {"there": {"status": "PENDING"}},
+        "taken_key": {"there": {"status": "COMPLETED"}},
     }
     body = {"master_task_list": {**FAULTY_LISTS, **project_alone}[name]}
     assert agent.send(path, body).status_code == 422

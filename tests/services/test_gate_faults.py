@@ -75,7 +75,7 @@ def test_a_planned_fix_that_crosses_a_red_line_stops_the_step(fix: dict[str, Any
 def test_an_imported_failed_root_meets_its_red_line_before_it_is_planned_again() -> None:
     project = new_project()
     document = {"A": {"status": "FAILED", "description": RED, "reason": "x"}}
-    root = import_master_list(project_id=project.pk, document=document, actor=SIR)[0]
+    root = import_master_list(project_id=project.pk, document=document, actor=SIR).tasks[0]
     sweep()
     assert fresh(root).status == TaskStatus.WAITING_HUMAN
     decide(red_line_of(project), "approve")
@@ -124,7 +124,7 @@ def test_a_root_that_nobody_can_plan_again_asks_sir_at_once() -> None:
 def test_an_imported_root_that_nobody_can_plan_spoils_no_sweep() -> None:
     project = new_project(policy={"seats": {"planner": ["rules"]}})
     document = {"A": {"status": "FAILED", "description": BIG, "reason": "x"}}
-    root = import_master_list(project_id=project.pk, document=document, actor=SIR)[0]
+    root = import_master_list(project_id=project.pk, document=document, actor=SIR).tasks[0]
     sweep()
     assert fresh(root).status == TaskStatus.FATAL
 
