@@ -51,6 +51,8 @@ PATTERNS: tuple[tuple[re.Pattern[str], str | StrPromise], ...] = tuple(
          _("%(command)s lacks something of this machine")),
         (r"(?P<command>.+): timed_out", _("%(command)s: its time ran out")),
         (r"there is no (?P<path>.+) in the workspace", _("there is no %(path)s in the workspace")),
+        (r"the text has no note (?P<name>.+)", _("the text has no note %(name)s")),
+        (r"(?P<path>.+) was handed in", _("%(path)s was handed in")),
         (r"(?P<path>.+) exists, (?P<n>\d+) bytes", _("%(path)s exists, %(n)s bytes")),
         (r"(?P<passed>\d+) passed, (?P<failed>\d+) failed, as claimed",
          _("%(passed)s passed, %(failed)s failed, as claimed")),

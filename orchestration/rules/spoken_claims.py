@@ -94,8 +94,9 @@ _TOOLCHAINS = (
 
 @dataclass(frozen=True, slots=True)
 class SpokenClaim:
-    """One thing said as done. Shape: `kind` is `file`, `build` or `test`; `passed` and `failed`
-    are claimed counts of tests; `toolchain` is set where the text names one."""
+    """One thing said as done. Shape: `kind` is `file`, `footnote`, `build` or `test`; `passed` and
+    `failed` are claimed counts of tests; `toolchain` is set where the text names one; `folder` is
+    where the document stands that cites the file, None where no document does."""
 
     kind: str
     text: str
@@ -103,6 +104,7 @@ class SpokenClaim:
     passed: int | None = None
     failed: int | None = None
     toolchain: str = ""
+    folder: str | None = None
 
     @property
     def key(self) -> str:
@@ -146,11 +148,17 @@ def _files(clause: str) -> Iterator[SpokenClaim]:
     verb = _FILE_VERB.search(clause)
     if verb is None or not _is_done(clause, verb.start(), verb.end()):
         return
-    for match in _PATH.finditer(clause):
+    for path in named_files(clause):
+        yield SpokenClaim("file", clause, path=path)
+
+
+def named_files(text: str) -> Iterator[str]:
+    """Yield what reads as the path of a file of a known kind."""
+    for match in _PATH.finditer(text):
         path = match[0].removeprefix("./")
         is_known = match[1].lower() in _KNOWN_ENDINGS and path.lower() not in _NO_FILES
         if is_known and "//" not in path:
-            yield SpokenClaim("file", clause, path=path)
+            yield path
 
 
 def _is_done(clause: str, start: int, end: int) -> bool:

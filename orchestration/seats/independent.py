@@ -6,12 +6,14 @@ Source: DESIGN section 8 ("Independent verification"); source 003.
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from orchestration.contracts.plan import VerificationCommand
 from orchestration.errors import CountersignError
-from orchestration.models import Comment, Output, Task
+from orchestration.models import Artifact, Comment, Output, Task
+from orchestration.rules.citations import FOOTNOTE, find_citations
 from orchestration.rules.run_counts import ran_nothing, read_counts
 from orchestration.rules.spoken_claims import SpokenClaim, find_spoken_claims
 from orchestration.rules.spoken_marks import CONTRADICTED, PROVEN, UNVERIFIED, unchecked
@@ -27,6 +29,8 @@ from orchestration.seats.commands import Record, run_one
 from orchestration.seats.sandboxing import sandbox_report
 from orchestration.states import CommentType, OutputType
 
+WRITTEN = frozenset({".md", ".markdown", ".txt", ".rst"})
+"""Endings of files that are read for what they cite."""
 PROSE = frozenset({OutputType.DOCUMENT.value, OutputType.OTHER.value})
 MOST_FILE_BYTES = 1_000_000
 NO_TOOL = frozenset({"not_found", "not_executable"})
@@ -53,7 +57,28 @@ def spoken_claims_of(task: Task, outputs: Iterable[Output]) -> list[SpokenClaim]
     for text in texts:
         for claim in find_spoken_claims(text):
             found.setdefault((claim.key, claim.passed, claim.failed), claim)
+    for one in rows:
+        for claim in find_citations(_document(task, one), folder=posixpath.dirname(one.path)):
+            found.setdefault((claim.key, claim.passed, claim.failed), claim)
     return list(found.values())
+
+
+def _document(task: Task, output: Output) -> str:
+    """The text of a document, also of one that is a file of the workspace."""
+    if output.type != OutputType.DOCUMENT.value:
+        return ""
+    if not output.path:
+        return output.content
+    if posixpath.splitext(output.path)[1].lower() not in WRITTEN or not task.project.workspace:
+        return ""
+    return _text_of(Path(task.project.workspace), output.path)
+
+
+def _text_of(workspace: Path, path: str) -> str:
+    try:
+        return read_inside(workspace, path, MOST_FILE_BYTES).decode("utf-8", "replace")
+    except CountersignError:
+        return ""
 
 
 def _prose(output: Output) -> str:
@@ -88,13 +113,36 @@ class _Checker:
             "is_count_wrong": False, "argv": [], "exit_code": None, "output_tail": "",
             "duration_ms": None,
         }  # fmt: skip
+        if claim.kind == FOOTNOTE:
+            why = f"the text has no note {claim.path}"
+            return record | {"verdict": CONTRADICTED, "why": why}
         if self.workspace is None:
             return record | unchecked("no_workspace")
         if claim.kind == "file":
-            return record | self._check_file(self.workspace, claim.path)
+            return record | self._check_named(self.workspace, claim)
         if not sandbox_report().is_code_of_agents_run:
             return record | unchecked("no_sandbox")
         return record | self._check_commands(claim)
+
+    def _check_named(self, workspace: Path, claim: SpokenClaim) -> Record:
+        """Look for a file that was said to be made, or that a document cites.
+
+        What is cited is looked for from the root, beside its document, and among what is kept.
+        """
+        found = self._check_file(workspace, claim.path)
+        if claim.folder is None or found["verdict"] == PROVEN:
+            return found
+        beside = posixpath.normpath(posixpath.join(claim.folder, claim.path))
+        near = self._check_file(workspace, beside)
+        if near["verdict"] == CONTRADICTED and self._is_kept({claim.path, beside}):
+            return {"verdict": PROVEN, "why": f"{claim.path} was handed in"}
+        return near
+
+    def _is_kept(self, names: set[str]) -> bool:
+        """Whether something of that name was handed in with this work or locked before it."""
+        handed_in = self.task.outputs.filter(title__in=names, is_orphan=False)
+        locked = Artifact.objects.filter(project=self.task.project, name__in=names)
+        return handed_in.exists() or locked.exists()
 
     def _check_file(self, workspace: Path, path: str) -> Record:
         relative = path
@@ -135,12 +183,7 @@ class _Checker:
         return self._toolchains or []
 
     def _read(self, name: str) -> str:
-        if self.workspace is None:
-            return ""
-        try:
-            return read_inside(self.workspace, name, MOST_FILE_BYTES).decode("utf-8", "replace")
-        except CountersignError:
-            return ""
+        return _text_of(self.workspace, name) if self.workspace is not None else ""
 
     def _run_first(self, kind: str, choices: Sequence[Argv]) -> Record:
         """Run the first alternative whose tool is there."""
