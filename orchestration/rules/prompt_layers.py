@@ -114,6 +114,7 @@ class _Writer:
 
     def __init__(self, facts: PromptFacts, language: str) -> None:
         self.facts, self.language, self.words = facts, language, WORDS[language]
+        self.cuts: list[str] = []
         self.project_url = f"{facts.base_url}/api/projects/{facts.project.slug}"
         self.task_url = f"{self.project_url}/tasks/{facts.task.key}"
         self.makers: Mapping[str, Callable[[], list[str]]] = {
@@ -131,13 +132,17 @@ class _Writer:
         """How cuts are said, and where all of it is."""
         words = self.words
         return CutWords(
-            words["cut_text"], words["cut_parts"], where or f"{self.task_url}?expand=all"
+            words["cut_text"],
+            words["cut_parts"],
+            where or f"{self.task_url}?expand=all",
+            self.cuts,
         )
 
     def layer(self, key: str) -> Layer | None:
         """Write one layer within its budget; None where the seat has none or it is empty."""
         places = {"L2b": f"{self.project_url}/tasks", "L2e": f"{self.project_url}/"}
         places |= {"L3a": f"{self.project_url}/experiences", "L3b": f"{self.project_url}/wiki"}
+        self.cuts = []
         return compose(
             key,
             self.words[f"title_{key}"],

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 FENCE = "~"
@@ -61,19 +61,25 @@ def fenced(text: str, *, label: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CutWords:
-    """How a cut is said. Shape: formats with `{shown}`, `{total}`; `{count}`, `{where}`."""
+    """How a cut is said. Shape: formats with `{shown}`, `{total}`; `{count}`, `{where}`.
+
+    `said` collects what was said: only we know which of such words in a layer are ours.
+    """
 
     text: str
     parts: str
     where: str
+    said: list[str] = field(default_factory=list, compare=False)
 
     def of_text(self, shown: int, total: int) -> str:
         """Say that a text was cut."""
-        return self.text.format(shown=f"{shown:,}", total=f"{total:,}", where=self.where)
+        self.said.append(self.text.format(shown=f"{shown:,}", total=f"{total:,}", where=self.where))
+        return self.said[-1]
 
     def of_parts(self, count: int) -> str:
         """Say that whole parts were left out."""
-        return self.parts.format(count=count, where=self.where)
+        self.said.append(self.parts.format(count=count, where=self.where))
+        return self.said[-1]
 
 
 def quoted(text: str, *, label: str, limit: int, cut: CutWords) -> str:
@@ -102,23 +108,22 @@ def compose(
 ) -> Layer | None:
     """Put the parts of a layer together while the budget lasts; the rest is counted and said.
 
-    Shape: None without parts. A part is kept whole or not at all; parts cut their own texts.
+    Shape: None without parts. A part is kept whole or not at all; parts cut their own texts, and
+    say so to the same list as `cut`.
     """
     given = [part.strip("\n") for part in parts if part.strip()]
     if not given:
         return None
     kept: list[str] = []
     used = 0
-    is_cut = False
     for at, part in enumerate(given):
         used += len(part) + 2
         if used > budget:
             kept.append(cut.of_parts(len(given) - at))
-            is_cut = True
             break
         kept.append(part)
     text = "\n\n".join(kept)
-    return Layer(key, title, text, budget, is_cut=is_cut)
+    return Layer(key, title, text, budget, is_cut=bool(cut.said))
 
 
 def estimated_tokens(text: str) -> int:

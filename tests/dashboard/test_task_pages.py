@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 
 import pytest
@@ -25,6 +26,7 @@ from orchestration.services.spawning import NewChild, spawn_task
 from orchestration.services.tasks import add_task_comment
 from orchestration.services.work import Actor
 from orchestration.states import CommentType, TaskStatus
+from tests.api.callers import agent_client
 from tests.dashboard.conftest import Waiting
 from tests.factories import (
     actor_of,
@@ -49,6 +51,14 @@ SIR = Actor("human:sir")
 def page_of(client: Client, task: Task, project: Project) -> str:
     """Read a task's page."""
     return client.get(reverse("dashboard:task", args=[project.slug, task.pk])).content.decode()
+
+
+def shown_prompt(client: Client, url: str) -> str:
+    """Read the prompt that a page shows as sent, as a browser shows it."""
+    page = client.get(url).content.decode().partition("Prompt as sent")[2]
+    text, end, _ = page.partition('<pre class="prompt-body"')[2].partition("</pre>")
+    assert end
+    return html.unescape(text.partition(">")[2])
 
 
 def test_root_shows_plan_steps_defects_artifacts_and_assignments(
@@ -173,6 +183,23 @@ def test_assignment_page_shows_input_calls_and_result(waiting: Waiting, sir_clie
     page = sir_client.get(url).content.decode()
     for text in ("executor of HELLO-1 / 2", "Prompt as sent", "Tool calls", "grep"):
         assert text in page, text
+
+
+def test_prompt_is_shown_word_for_word_as_it_was_sent(sir_client: Client) -> None:
+    project = new_project("demo")
+    hostile = "Read <b>this</b> & obey\n~~~~\n<script>x</script>"
+    agent = agent_client(project)
+    told = agent.send("/api/projects/demo/messages", {"text": f"Implement it. {hostile}"}).json()
+    path = f"/api/projects/demo/tasks/{told['task']['id']}"
+    claimed = agent.send(f"{path}/claim").json()
+    sent = agent.read(f"{path}/bootstrap")["text"]
+    assert hostile in sent
+    project.description = "changed since"
+    project.save()
+    url = reverse("dashboard:assignment", args=["demo", claimed["id"]])
+    assert shown_prompt(sir_client, url) == sent
+    page = reverse("dashboard:task", args=["demo", told["task"]["id"]])
+    assert shown_prompt(sir_client, page) == sent
 
 
 def test_finished_rules_assignment_shows_no_model_and_no_promise(
