@@ -205,7 +205,7 @@ def _databases() -> dict[str, dict[str, Any]]:
     pool = {"min_size": 1, "max_size": COUNTERSIGN_POOL_SIZE, "timeout": 10}
     return {
         "default": {
-            "ENGINE": "django.db.backends.postgresql",
+            "ENGINE": "config.postgres",
             **keys,
             "OPTIONS": {
                 "connect_timeout": 5,
@@ -217,8 +217,6 @@ def _databases() -> dict[str, dict[str, Any]]:
                 "pool": pool,
             },
             "CONN_MAX_AGE": 0,
-            # Tests a pooled connection before use, so a restarted server costs no request.
-            "CONN_HEALTH_CHECKS": True,
         }
     }
 

@@ -21,7 +21,7 @@ from tests.database_restore import Snapshot, take_snapshot
 from tests.services_up import PostgresServer, RedisServer
 
 DATABASE_FIXTURES = frozenset({"db", "transactional_db", "live_server", "django_db_setup"})
-IS_POSTGRES = settings.DATABASES["default"]["ENGINE"].endswith("postgresql")
+IS_POSTGRES = "postgres" in settings.DATABASES["default"]["ENGINE"]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -31,16 +31,19 @@ def fetch_rows(
     *,
     lock: bool = False,
     skip_locked: bool = False,
+    shared: bool = False,
 ) -> list[M]:
     """Read whole rows. `where` is SQL after WHERE, over the table's own columns.
 
-    Locks: with `lock` the rows, where the database has row locks, without blocking foreign keys.
+    Locks: with `lock` the rows, where the database has row locks, without blocking foreign keys;
+    with `shared` only against their change.
     """
     database = connections[DEFAULT_DB_ALIAS]
     sql, names, converters = _select(model, database.vendor)
     sql += where
     if lock and database.vendor == "postgresql":
-        sql += " FOR NO KEY UPDATE SKIP LOCKED" if skip_locked else " FOR NO KEY UPDATE"
+        sql += " FOR SHARE" if shared else " FOR NO KEY UPDATE"
+        sql += " SKIP LOCKED" if skip_locked else ""
     with database.cursor() as cursor:
         cursor.execute(sql, params)
         found = cursor.fetchall()

@@ -323,29 +323,6 @@ def unsealed_events(floor: int, *, limit: int) -> list[list[Any]]:
     )
 
 
-def lock_versions(
-    assignment_id: int, task_id: int, parent_id: int | None
-) -> tuple[str, int, int, int, int | None] | None:
-    """Lock a parent, its task and an assignment of it, in this order, and read their versions.
-
-    Shape: (assignment status, its token, task version, project version, parent version); None when
-    one of them is gone.
-    """
-    if parent_id is None:
-        parent, join, locks = "NULL", "", "t, a"
-    else:
-        parent, join, locks = "q.version", f"JOIN {TASK} q ON q.id = t.parent_id", "q, t, a"
-    sql = (
-        f"SELECT a.status, a.token, t.version, p.version, {parent} FROM {TASK} t {join} "
-        f"JOIN {ASSIGNMENT} a ON a.task_id = t.id JOIN {PROJECT} p ON p.id = t.project_id "
-        "WHERE t.id = %s AND a.id = %s"
-    )
-    if connection.features.has_select_for_update:
-        sql += f" FOR NO KEY UPDATE OF {locks}"
-    rows = fetch_values(sql, [task_id, assignment_id])
-    return (rows[0][0], rows[0][1], rows[0][2], rows[0][3], rows[0][4]) if rows else None
-
-
 def queued_candidates(
     backends: Sequence[str],
     now: datetime,

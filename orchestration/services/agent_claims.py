@@ -19,7 +19,7 @@ from orchestration.models import Agent, Assignment, AuditEvent, Plan, Task
 from orchestration.scopes import INDEPENDENT_SEATS, MAKING_SEATS, scope_of
 from orchestration.seats.registry import EXTERNAL
 from orchestration.services.assignments import has_free_slot, lease, lock_queued
-from orchestration.services.lookups import lock_project
+from orchestration.services.lookups import hold_project
 from orchestration.services.retrying import retry_on_deadlock
 from orchestration.services.work import Actor, Work, unit_of_work
 from orchestration.states import AssignmentStatus, ProjectStatus, Seat, TaskStatus
@@ -63,7 +63,7 @@ def take_for_agent(work: Work, agent: Agent, wish: Wish) -> Assignment | None:
         rows = _candidates(agent, wish, work.now, after)
         for assignment_id, task_id, project_id, parent_id, seat in rows:
             if project_id not in is_open:
-                is_open[project_id] = lock_project(project_id).status == ProjectStatus.ACTIVE
+                is_open[project_id] = hold_project(project_id).status == ProjectStatus.ACTIVE
             if not is_open[project_id]:
                 continue
             if seat == Seat.EXECUTOR and parent_id is not None:

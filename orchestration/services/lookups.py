@@ -8,8 +8,8 @@ from django.db.models import Model
 
 from orchestration.errors import NotFound, Stale
 from orchestration.models import Assignment, Project, Task
+from orchestration.models.locks import hold_versions, lock_versions
 from orchestration.models.rows import fetch_rows
-from orchestration.models.statements import lock_versions
 
 M = TypeVar("M", bound=Model)
 
@@ -20,6 +20,16 @@ def lock_project(project_id: int) -> Project:
     Errors: NotFound.
     """
     return _one(Project, project_id, lock=True)
+
+
+def hold_project(project_id: int) -> Project:
+    """Return a project that nobody changes before this transaction ends; others may hold it too.
+
+    For work that reads the project and never writes it: two holders who both went on to change it
+    would wait for each other.
+    Errors: NotFound.
+    """
+    return _one(Project, project_id, lock=True, shared=True)
 
 
 def lock_task(task_id: int, *, project: Project | None = None) -> Task:
@@ -94,6 +104,16 @@ def relock_for_result(held: Assignment) -> Assignment:
     return held if versions == known else lock_for_result(held)
 
 
+def relock_for_claim(known: Task) -> Task:
+    """Lock a root under its held project; use the copies in hand where nothing changed since.
+
+    Errors: NotFound.
+    """
+    if hold_versions(known.pk) == (known.version, known.project.version):
+        return known
+    return lock_task(known.pk, project=hold_project(known.project_id))
+
+
 def _parent_of(task: Task) -> Task | None:
     """Return the parent of a task as it is held, or read without a lock."""
     if task.parent_id is not None and not Task._meta.get_field("parent").is_cached(task):
@@ -103,8 +123,8 @@ def _parent_of(task: Task) -> Task | None:
     return task.parent
 
 
-def _one(model: type[M], pk: int, *, lock: bool = False) -> M:
-    rows = fetch_rows(model, "id = %s", [pk], lock=lock)
+def _one(model: type[M], pk: int, *, lock: bool = False, shared: bool = False) -> M:
+    rows = fetch_rows(model, "id = %s", [pk], lock=lock, shared=shared)
     if not rows:
         raise NotFound(f"There is no such {model._meta.verbose_name}.")
     return rows[0]

@@ -28,7 +28,12 @@ from orchestration.services.holding import require_not_stopped
 from orchestration.services.inbox import open_decision
 from orchestration.services.leases import cancel_live, extend_lease, requeue, same_token
 from orchestration.services.light_plans import store_light_plan
-from orchestration.services.lookups import lock_project, lock_task, require_version
+from orchestration.services.lookups import (
+    hold_project,
+    lock_task,
+    relock_for_claim,
+    require_version,
+)
 from orchestration.services.loop import fail_leaf, fail_root, replan_root, settle_ending
 from orchestration.services.moves import move_assignment, move_task
 from orchestration.services.orphans import has_ever_held, keep_orphan
@@ -65,17 +70,21 @@ AUTHOR_CHARACTERS = 120
 def claim_task(*, known: Task, agent: Agent, actor: Actor) -> Assignment:
     """Claim one task for an agent: the executor's lease and the move to `claimed` in one.
 
-    Of `known` only its project and parent count, which no task ever changes.
+    `known` was read before; of a step only its project and parent count, which never change.
 
     Errors: NotFound; ProjectSuspended; NotReady naming why, or who holds it.
     Locks: project (a pause stops the clock of every lease it finds, and lets none in after it),
     parent (to count its slots), task, assignment.
     """
     with unit_of_work(actor) as work:
-        project = lock_project(known.project_id)
-        slot_is_free = known.parent_id is None or has_free_slot(known.parent_id)
-        task = lock_task(known.pk, project=project)
-        require_active(project)
+        slot_is_free = True
+        if known.parent_id is None:
+            task = relock_for_claim(known)
+        else:
+            project = hold_project(known.project_id)
+            slot_is_free = has_free_slot(known.parent_id)
+            task = lock_task(known.pk, project=project)
+        require_active(task.project)
         require_claimable(task, not_ready_reason(task))
         if not slot_is_free:
             raise NotReady("every parallel slot of this plan is taken", reason="slots")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from threading import Event
 
 import pytest
@@ -70,17 +71,28 @@ def test_second_claim_of_a_task_waits_and_is_told_the_holder() -> None:
     assert leases_of(task) == ["one"]
 
 
-def test_second_claim_by_seat_waits_and_takes_the_next_task() -> None:
+def test_claims_of_one_project_do_not_wait_for_each_other() -> None:
+    """Each holds the project against a pause, together with the others."""
     project = new_project()
     first, second = direct_task(project), direct_task(project, "打开报表")
     one, other = new_agent("one"), new_agent("other")
-    held, rival = race(
-        lambda: claim_for_agent(agent=one, wish=EXECUTOR, actor=actor_of(one)),
-        lambda: claim_for_agent(agent=other, wish=EXECUTOR, actor=actor_of(other)),
-    )
+    with ThreadPoolExecutor(1) as pool, transaction.atomic():
+        claim(first, one)
+        rival = pool.submit(in_own_connection, partial(claim, second, other))
+        assert rival.result(WAIT_SECONDS).task_id == second.pk
+
+
+def test_second_claim_by_seat_takes_the_next_task_without_waiting() -> None:
+    project = new_project()
+    first, second = direct_task(project), direct_task(project, "打开报表")
+    one, other = new_agent("one"), new_agent("other")
+    with ThreadPoolExecutor(1) as pool, transaction.atomic():
+        held = claim_for_agent(agent=one, wish=EXECUTOR, actor=actor_of(one))
+        wish = partial(claim_for_agent, agent=other, wish=EXECUTOR, actor=actor_of(other))
+        taken = pool.submit(in_own_connection, wish).result(WAIT_SECONDS)
     assert held is not None
-    assert held.task_id == first.pk
-    assert rival.result().task_id == second.pk
+    assert taken is not None
+    assert (held.task_id, taken.task_id) == (first.pk, second.pk)
 
 
 @pytest.mark.parametrize("limit", [1, 10])
