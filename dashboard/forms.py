@@ -74,6 +74,7 @@ def audit_filter(query: QueryDict) -> AuditFilter:
         actor=query.get("actor", "").replace("\x00", "").strip()[:140],
         text=read_search(query),
         on=on,
+        in_words=query.get("words") == "1",
     )
 
 

@@ -23,6 +23,7 @@ from dashboard.shapes import Crumb
 from orchestration.access import access_project
 from orchestration.selectors.activity import newest_position
 from orchestration.selectors.audit import (
+    SEARCHED,
     AuditFilter,
     count_unsealed,
     list_events,
@@ -56,6 +57,9 @@ def audit(request: DashboardRequest) -> HttpResponse:
         "newer_url": with_query(url, query | {"after": found.newer}) if found.newer else "",
         "wanted": wanted,
         "query": query,
+        "searched": SEARCHED if found.searched_to is not None else 0,
+        "searched_to": found.searched_to,
+        "words_url": with_query(url, query | {"words": "1"}) if found.is_exact else "",
         "clear_url": "" if wanted.is_empty else url,
         "projects": project_choices(url, query),
         "nouns": noun_choices(url, query, list_nouns()),
@@ -76,6 +80,7 @@ def _query(wanted: AuditFilter) -> dict[str, str]:
         "actor": wanted.actor,
         "q": wanted.text,
         "on": wanted.on.isoformat() if isinstance(wanted.on, date) else "",
+        "words": "1" if wanted.in_words else "",
     }
 
 

@@ -102,6 +102,13 @@ class Assignment(models.Model):
                 condition=models.Q(backend="external", leased_at__isnull=False),
                 name="assignment_agents_idx",
             ),
+            models.Index(
+                fields=("project",),
+                condition=models.Q(
+                    backend="external", leased_at__isnull=False, usage__has_key="cost_usd"
+                ),
+                name="assignment_costs_idx",
+            ),
         )
 
     def __str__(self) -> str:

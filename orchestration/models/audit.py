@@ -44,6 +44,15 @@ class AuditEvent(models.Model):
         indexes = (
             models.Index(fields=("project", "id"), name="event_project_idx"),
             models.Index(fields=("task", "id"), name="event_task_idx"),
+            # Finds the events of a rare noun; as values repeat, it stays small.
+            models.Index(
+                fields=("kind",), name="event_kind_idx", opclasses=["varchar_pattern_ops"]
+            ),
+            models.Index(
+                fields=("at",),
+                condition=models.Q(kind="task.pending"),
+                name="event_pending_idx",
+            ),
         )
 
     def __str__(self) -> str:

@@ -177,6 +177,18 @@ class Task(models.Model):
                 condition=~models.Q(status__in=["done", "cancelled"]),
                 name="task_open_idx",
             ),
+            # What the plans still hold is added up from here alone.
+            models.Index(
+                fields=("project", "kind", "status", "estimate_minutes"),
+                condition=models.Q(is_planned=False, is_superseded=False)
+                & ~models.Q(status__in=["done", "cancelled"]),
+                name="task_left_idx",
+            ),
+            models.Index(
+                fields=("project", "title", "number"),
+                condition=models.Q(parent__isnull=True, kind=TaskKind.TASK.value),
+                name="task_title_idx",
+            ),
             models.Index(
                 fields=("deadline",),
                 condition=models.Q(deadline__isnull=False),
@@ -276,6 +288,7 @@ class Assessment(models.Model):
                 condition=models.Q(traffic_of__isnull=False),
                 name="assessment_traffic_idx",
             ),
+            models.Index(fields=("created_at",), name="assessment_created_idx"),
         )
 
     def __str__(self) -> str:
@@ -303,9 +316,16 @@ class Comment(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
-        """Oldest first."""
+        """Oldest first; the few observations of a tree are found without its hand-offs."""
 
         ordering = ("pk",)
+        indexes = (
+            models.Index(
+                fields=("task",),
+                condition=models.Q(comment_type=CommentType.OBSERVATION.value),
+                name="comment_observation_idx",
+            ),
+        )
 
     def __str__(self) -> str:
         return f"{self.comment_type} on {self.task_id}"

@@ -89,12 +89,10 @@ def read_running(project_id: int) -> Running:
     leaves = Task.objects.filter(
         project=project_id, is_planned=False, is_superseded=False, status__in=AT_WORK
     )
-    found = leaves.aggregate(
-        working=Count("pk", filter=~Q(status=T.REVIEW.value)),
-        review=Count("pk", filter=Q(status=T.REVIEW.value)),
-    )
+    found = dict(leaves.order_by().values_list("status").annotate(n=Count("*")))
+    review = found.pop(T.REVIEW.value, 0)
     waiting = waiting_decisions().filter(project=project_id).count()
-    return Running(found["working"], found["review"], waiting)
+    return Running(sum(found.values()), review, waiting)
 
 
 def waiting_decisions() -> QuerySet[Decision]:
@@ -136,7 +134,7 @@ def estimate_work_left(project: Project) -> WorkLeft:
         project=project, is_planned=False, is_superseded=False, kind=TaskKind.TASK.value
     ).exclude(status__in=CLOSED)
     found = rows.aggregate(
-        steps=Count("pk"), told=Count("estimate_minutes"), minutes=Sum("estimate_minutes")
+        steps=Count("*"), told=Count("estimate_minutes"), minutes=Sum("estimate_minutes")
     )
     steps, told = found["steps"], found["told"]
     if not steps or told < ESTIMATED_SHARE * steps:
@@ -168,10 +166,10 @@ def list_observations(root: Task, *, limit: int = 6) -> Observations:
     What somebody met while working comes first: it is news, the plan's own risks were known.
     """
     comments = Comment.objects.filter(
-        Q(task=root) | Q(task__root=root), comment_type=CommentType.OBSERVATION.value
+        task__in=trees_of([root.pk]), comment_type=CommentType.OBSERVATION.value
     )
-    newest = comments.select_related("task").order_by("-pk")[:limit]
-    seen = [Observation(one.body, one.task.step_key, one.author, is_risk=True) for one in newest]
+    newest = comments.order_by("-pk").values_list("body", "task__step_key", "author")[:limit]
+    seen = [Observation(body, key, author, is_risk=True) for body, key, author in newest]
     blueprint = root.blueprints.order_by("-number").defer("canonical").first()
     suggestions = blueprint.suggestions if blueprint is not None else []
     audit = [Observation(str(text), "", "audit", is_risk=False) for text in suggestions]
@@ -181,5 +179,6 @@ def list_observations(root: Task, *, limit: int = 6) -> Observations:
         for key, risks in steps.values_list("step_key", "risks")
         for text in risks
     ]
-    total = comments.count() + len(audit) + len(declared)
+    met = comments.count() if len(seen) == limit else len(seen)
+    total = met + len(audit) + len(declared)
     return Observations([*seen, *audit, *declared][:limit], total)

@@ -134,13 +134,22 @@ def _in_list_order(rows: QuerySet[Task], counts: Mapping[str, int], start: int) 
         size = sum(counts.get(status, 0) for status in statuses)
         taken = min(max(size - start, 0), left)
         if taken:
-            members = rows.filter(status__in=statuses).order_by(order, "pk")
-            ids = members.values("pk")[start : start + taken]
-            parts.append(Task.objects.filter(pk__in=ids).defer(*UNREAD).order_by())
+            parts.append(_part(rows.filter(status__in=statuses), order, start, start + taken))
         start, left = max(start - size, 0), left - taken
     if not parts:
         return []
     return sorted(parts[0].union(*parts[1:], all=True), key=_place)
+
+
+def _part(members: QuerySet[Task], order: str, start: int, end: int) -> QuerySet[Task]:
+    """Take some members of a group. Those by number are passed over in the index alone."""
+    if order.lstrip("-") == "number":
+        numbers = members.order_by(order).values("number")[start:end]
+        found = members.filter(number__in=numbers)
+    else:
+        ids = members.order_by(order, "pk").values("pk")[start:end]
+        found = Task.objects.filter(pk__in=ids)
+    return found.defer(*UNREAD).order_by()
 
 
 def _place(task: Task) -> tuple[int, int, int]:

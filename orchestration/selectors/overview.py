@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.db.models import Count, FloatField, Min, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.fields.json import KeyTextTransform
@@ -153,9 +152,10 @@ def _earlier(known: datetime | None, other: datetime) -> datetime:
 
 
 def _add_assignments(rows: Mapping[int, ProjectRow]) -> None:
-    live = [AssignmentStatus.QUEUED.value, AssignmentStatus.LEASED.value]
+    # Said one by one: so each is found by its own index among all that ever ran.
+    live = Q(status=AssignmentStatus.QUEUED.value) | Q(status=AssignmentStatus.LEASED.value)
     found = (
-        Assignment.objects.filter(status__in=live)
+        Assignment.objects.filter(live)
         .values("project", "status", "backend", "seat")
         .annotate(n=Count("pk"), since=Min("queued_at"))
         .order_by("since")
@@ -176,49 +176,43 @@ def _add_roots(rows: Mapping[int, ProjectRow]) -> None:
     found = (
         Task.objects.filter(parent__isnull=True, kind=TaskKind.TASK.value)
         .exclude(status=TaskStatus.CANCELLED.value)
-        .values("project")
-        .annotate(total=Count("pk"), done=Count("pk", filter=Q(status=TaskStatus.DONE.value)))
+        .order_by()
+        .values_list("project", "status")
+        .annotate(n=Count("*"))
     )
-    for one in found:
-        if one["project"] in rows:
-            rows[one["project"]].total = one["total"]
-            rows[one["project"]].done = one["done"]
+    for project_id, status, n in found:
+        row = rows.get(project_id)
+        if row is not None:
+            row.total += n
+            row.done += n if status == TaskStatus.DONE else 0
 
 
 # --- Cost -----------------------------------------------------------------------------------------
 
 
-def reported_cost() -> Cast:
-    """The expression of what one assignment reported as its cost in USD."""
-    return Cast(KeyTextTransform("cost_usd", "usage"), FloatField())
-
-
 def costs_by_project() -> Mapping[int, Cost]:
     """Add up what agents reported, by project; work of our own backends costs nothing."""
-    found: Any = _agent_work().values("project").annotate(**_cost_sums())
-    return {one["project"]: Cost(one["reported"] or 0.0, one["unknown"]) for one in found}
+    return _costs(Assignment.objects.all())
 
 
 def cost_of(rows: QuerySet[Assignment]) -> Cost:
     """Add up what agents reported for some assignments."""
-    one = rows.filter(backend=Backend.EXTERNAL.value, leased_at__isnull=False).aggregate(
-        **_cost_sums()
-    )
-    return Cost(one["reported"] or 0.0, one["unknown"])
+    found = _costs(rows).values()
+    return Cost(sum(one.reported for one in found), sum(one.unknown for one in found))
 
 
-def _agent_work() -> QuerySet[Assignment]:
-    return Assignment.objects.filter(backend=Backend.EXTERNAL.value, leased_at__isnull=False)
-
-
-_UNTOLD = Q(usage__cost_usd__isnull=True) | Q(usage__cost_usd=None)
-
-
-def _cost_sums() -> dict[str, Any]:
-    return {
-        "reported": Sum(reported_cost()),
-        "unknown": Count("pk", filter=_UNTOLD),
-    }
+def _costs(rows: QuerySet[Assignment]) -> Mapping[int, Cost]:
+    """Count all work from an index alone, and read the usage only of what told its cost."""
+    done = rows.filter(backend=Backend.EXTERNAL.value, leased_at__isnull=False).order_by()
+    counts = dict(done.values_list("project").annotate(n=Count("*")))
+    cost = Cast(KeyTextTransform("cost_usd", "usage"), FloatField())
+    told = done.filter(usage__has_key="cost_usd").values_list("project")
+    sums = {pk: (usd, n) for pk, usd, n in told.annotate(usd=Sum(cost), n=Count(cost))}
+    costs = {}
+    for pk, worked in counts.items():
+        reported, known = sums.get(pk, (None, 0))
+        costs[pk] = Cost(reported or 0.0, worked - known)
+    return costs
 
 
 # --- Decided without Sir --------------------------------------------------------------------------
@@ -246,7 +240,7 @@ def decided_without_sir(hours: int = 24) -> WithoutYou:
     """Count what Sir was not asked."""
     since = timezone.now() - timedelta(hours=hours)
     first = Assessment.objects.filter(
-        stage="S0", created_at__gte=since, task__parent__isnull=True
+        stage="S0", created_at__gte=since, traffic_of__isnull=False
     ).aggregate(n=Count("pk"), direct=Count("pk", filter=Q(outcome="direct")))
     verified = Q(status=DefectStatus.VERIFIED.value)
     defects = Defect.objects.filter(updated_at__gte=since).aggregate(

@@ -96,6 +96,44 @@ def test_audit_is_filtered_and_paged_without_gaps(waiting: Waiting, sir_client: 
     assert sir_client.get(url, {"on": "not-a-day", "before": "x"}).status_code == 200
 
 
+def test_key_of_a_task_names_its_events_and_its_reasons_on_demand(
+    waiting: Waiting, sir_client: Client
+) -> None:
+    url, root = reverse("dashboard:audit"), waiting.root
+    own = AuditSeal.objects.filter(event__task=root).count()
+    key = f"{root.project.key_prefix}-{root.number}"
+    cited = AuditEvent.objects.create(
+        kind="task.blocked", actor="system", subject="task:9", why=f"blocked by {key}"
+    )
+    seal_events()
+    page = sir_client.get(url, {"q": key.lower()}).content.decode()
+    assert page.count('<tr id="event-') == own
+    assert f"The events of {key.lower()} itself." in page
+    in_words = sir_client.get(url, {"q": key, "words": "1"}).content.decode()
+    assert in_words.count('<tr id="event-') == own + 1
+    assert f'id="event-{cited.seal.position}"' in in_words
+    assert "itself." not in in_words
+    position = sir_client.get(url, {"q": "#3"}).content.decode()
+    assert position.count('<tr id="event-') == 1
+    assert 'id="event-3"' in position
+
+
+def test_search_of_words_says_how_far_it_came_and_goes_on(
+    waiting: Waiting, sir_client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = AuditSeal.objects.get(event__kind="project.created")
+    newest = AuditSeal.objects.count()
+    monkeypatch.setattr("orchestration.selectors.audit.SEARCHED", newest - first.position)
+    page = sir_client.get(reverse("dashboard:audit"), {"q": "project.created"}).content.decode()
+    assert "None of the events searched so far matches." in page
+    assert f"down to #{first.position + 1}." in page
+    on = re.search(r'href="([^"]+)"[^>]*>Search on<', page)
+    assert on is not None
+    rest = sir_client.get(on.group(1).replace("&amp;", "&")).content.decode()
+    assert f'id="event-{first.position}"' in rest
+    assert "Search on" not in rest
+
+
 def test_verify_button_confirms_the_chain(waiting: Waiting, sir_client: Client) -> None:
     answer = sir_client.post(reverse("dashboard:audit_verify"))
     assert f"{AuditSeal.objects.count()} events verified" in answer.content.decode()
