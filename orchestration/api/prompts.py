@@ -55,7 +55,7 @@ class BootstrapView(ApiView):
         responses={
             (200, "application/json"): BootstrapShape,
             (200, MARKDOWN): OpenApiTypes.STR,
-            **problems(401, 404, 406, 422),
+            **problems(401, 404, 406, 409, 422),
         },
     )
     def get(self, request: Request, pid: str, task: str) -> Response:

@@ -5,8 +5,9 @@ Source: DESIGN section 8 ("Locked artifacts").
 
 from __future__ import annotations
 
-from orchestration.models import Agent, Artifact, ArtifactRead, Assignment
-from orchestration.services.work import Actor, unit_of_work
+from orchestration.models import Agent, Artifact, ArtifactRead, Assignment, Project
+from orchestration.services.holding import require_not_stopped
+from orchestration.services.work import Actor, locked, unit_of_work
 from orchestration.states import AssignmentStatus
 
 
@@ -17,6 +18,8 @@ def read_artifact(
 
     That is the assignment it names, else the newest one it holds in the project. A task never
     counts as a reader of its own artifact.
+    Errors: Conflict in safe stop for a read that would have to be recorded: what is read may be
+    the very thing that is wrong, and a reader that nobody knows of is checked by nobody.
     """
     artifact = Artifact.objects.select_related("content").get(pk=artifact_id)
     if agent is not None:
@@ -36,6 +39,9 @@ def _record(artifact: Artifact, current: Assignment, actor: Actor) -> None:
     if ArtifactRead.objects.filter(artifact=artifact, task_id=current.task_id).exists():
         return
     with unit_of_work(actor) as work:
+        # A stop locks every lease whose clock runs, so one that came first is seen here.
+        locked(Assignment.objects.filter(pk=current.pk)).get()
+        require_not_stopped(Project.objects.get(pk=artifact.project_id))
         _, is_new = ArtifactRead.objects.get_or_create(
             artifact=artifact, task_id=current.task_id, defaults={"assignment": current}
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from orchestration.models import MailRecipient
+from orchestration.services.holding import lock_writable_project
 from orchestration.services.retrying import retry_on_deadlock
 from orchestration.services.work import Actor, Work, locked, unit_of_work
 
@@ -17,14 +18,17 @@ from orchestration.services.work import Actor, Work, locked, unit_of_work
 def mark_mail_read(*, received: Sequence[int], actor: Actor) -> int:
     """Mark received mail as read. Return how much of it was unread.
 
-    Shape: `received` are ids of recipients' rows, of this reader. Locks: them, in id order.
+    Shape: `received` are ids of recipients' rows, of this reader.
+    Errors: Conflict when unread mail is of a project that is archived or in safe stop.
+    Locks: the projects, then the rows, in id order.
     """
+    unread = MailRecipient.objects.filter(pk__in=received, read_at__isnull=True)
     with unit_of_work(actor) as work:
-        rows = locked(
-            MailRecipient.objects.select_related("mail").filter(
-                pk__in=received, read_at__isnull=True
-            )
-        )
+        for project_id in (
+            unread.order_by("mail__project").values_list("mail__project", flat=True).distinct()
+        ):
+            lock_writable_project(project_id)
+        rows = locked(unread.select_related("mail"))
         fresh = list(rows.order_by("pk"))
         MailRecipient.objects.filter(pk__in=[row.pk for row in fresh]).update(read_at=work.now)
         _record(work, fresh)

@@ -15,6 +15,7 @@ from orchestration.contracts.mail_types import ConversationMode, MailType
 from orchestration.errors import Conflict, Forbidden, MessageConflict
 from orchestration.models import Mail, Task
 from orchestration.services.handshake_mail import send_ack, send_intent, send_start
+from orchestration.services.holding import lock_writable_project
 from orchestration.services.mail import Address, find_addresses, sender_address, store_mail
 from orchestration.services.moves import move_conversation
 from orchestration.services.negotiation import (
@@ -52,7 +53,9 @@ def send_mail(post: Post) -> Sent:
     """Send one mail and do what its type says, in one transaction.
 
     Errors: MessageConflict for another body under a known `message_id`; Invalid naming what is
-    missing; Conflict for a reply that nothing waits for; those of the handshake and of the lease.
+    missing; Conflict for a reply that nothing waits for, and in a project that is archived or in
+    safe stop; those of the handshake and of the lease.
+    Locks: project, then as the type does.
     """
     standing = _standing(post)
     if standing is not None:
@@ -81,6 +84,7 @@ def _standing(post: Post) -> Sent | None:
 @retry_on_deadlock
 def _send(post: Post) -> Mail:
     with unit_of_work(post.actor) as work:
+        lock_writable_project(post.project.pk)
         return SENDERS[post.document.type](work, post)
 
 

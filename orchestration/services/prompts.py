@@ -11,6 +11,7 @@ from __future__ import annotations
 from orchestration.models import Agent, Assignment, Task
 from orchestration.rules.prompt_layers import Prompt, write_prompt
 from orchestration.selectors.prompt_facts import read_prompt_facts
+from orchestration.services.holding import require_not_stopped
 from orchestration.services.work import Actor, locked, unit_of_work
 from orchestration.states import AssignmentStatus, Seat
 
@@ -44,6 +45,8 @@ def send_prompt(*, task: Task, assignment: Assignment, base_url: str, actor: Act
     """Write the prompt of a held assignment and store it as sent.
 
     The same text again is not recorded again.
+    Errors: Conflict in safe stop for a text that was not sent before: a read that has to be
+    recorded is a write.
     Locks: the assignment.
     """
     seat = Seat(assignment.seat)
@@ -59,6 +62,8 @@ def send_prompt(*, task: Task, assignment: Assignment, base_url: str, actor: Act
             )
         ).first()
         if row is not None:
+            # A stop locks every lease whose clock runs, so one that came first is seen here.
+            require_not_stopped(row.project)
             row.prompt = prompt.text
             work.touch(row, "prompt")
             work.record(

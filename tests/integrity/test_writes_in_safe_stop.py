@@ -8,10 +8,21 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from orchestration.contracts.mail import SharedDocumentInput
+from orchestration.contracts.mail import MailInput, SharedDocumentInput
+from orchestration.contracts.mail_types import MailType
 from orchestration.contracts.results import DeviationInput, OutputInput
 from orchestration.errors import Conflict
-from orchestration.models import Artifact, AuditEvent, Defect, Project, Task, WikiPage
+from orchestration.models import (
+    Agent,
+    Artifact,
+    Assignment,
+    AuditEvent,
+    Defect,
+    Project,
+    Task,
+    WikiPage,
+)
+from orchestration.services.artifact_reads import read_artifact
 from orchestration.services.deviations import record_deviation
 from orchestration.services.integrity import stop_safely
 from orchestration.services.integrity_looks import FaultKind, IntegrityFault
@@ -24,8 +35,10 @@ from orchestration.services.knowledge import (
 )
 from orchestration.services.locked_defects import report_defect
 from orchestration.services.lookups import lock_project
+from orchestration.services.mailbox import mark_mail_read
 from orchestration.services.progress import Progress, report_progress
 from orchestration.services.projects import archive_project
+from orchestration.services.prompts import send_prompt
 from orchestration.services.shared_documents import write_shared_document
 from orchestration.services.spawning import NewChild, spawn_task
 from orchestration.services.tasks import (
@@ -46,6 +59,7 @@ from tests.factories import (
     drive,
     new_agent,
     new_project,
+    post,
     set_status,
     step,
     submit_plan,
@@ -76,13 +90,26 @@ class Site:
         )
         drive(self.project)
         self.agent = new_agent(project=self.project)
-        claim(self.step, self.agent)
+        self.lease = claim(self.step, self.agent)
         set_status(self.step, self.agent, "working")
+        self.other = new_agent(project=self.project)
+        self.mail = post(self.letter(self.agent), self.other, project=self.project)
 
     @property
     def step(self) -> Task:
         """The step that the agent works on."""
         return child(self.root, "2")
+
+    @property
+    def artifact(self) -> Artifact:
+        """The file that step 1 locked."""
+        return Artifact.objects.get(name="made.txt")
+
+    def letter(self, to: Agent) -> MailInput:
+        """Write a mail that says something."""
+        return MailInput(
+            type=MailType.INFORM, to=(to.name,), content="news", message_id=f"to-{to.name}"
+        )
 
     def stop(self) -> None:
         """Put the project in safe stop."""
@@ -113,13 +140,33 @@ KNOWLEDGE: dict[str, Callable[[Site], object]] = {
         experience_id=site.experience.pk, verdict=KnowledgeStatus.REJECTED, actor=SIR
     ),
     "report_defect": lambda site: report_defect(
-        artifact_id=Artifact.objects.get(name="made.txt").pk,
+        artifact_id=site.artifact.pk,
         document={"severity": "medium", "title": "a gap"},
         actor=SIR,
     ),
 }
+MAIL: dict[str, Callable[[Site], object]] = {
+    "mail": lambda site: post(site.letter(site.other), site.agent, project=site.project),
+    "mail_read": lambda site: mark_mail_read(
+        received=[site.mail.recipients.get().pk], actor=actor_of(site.agent)
+    ),
+}
+READS: dict[str, Callable[[Site], object]] = {
+    "artifact": lambda site: read_artifact(
+        artifact_id=site.artifact.pk, agent=site.agent, actor=actor_of(site.agent)
+    ),
+    "prompt": lambda site: send_prompt(
+        task=site.step,
+        assignment=Assignment.objects.get(pk=site.lease.pk),
+        base_url="https://countersign.example",
+        actor=actor_of(site.agent),
+    ),
+}
+"""Reads of an agent that leave a record."""
 WRITES: dict[str, Callable[[Site], object]] = {
     **KNOWLEDGE,
+    **MAIL,
+    **READS,
     "deviation": lambda site: record_deviation(
         task_id=site.root.pk,
         asked=DeviationInput(change="skipped", step="2", reason="no need"),
@@ -154,16 +201,31 @@ def test_no_service_writes_in_a_stopped_project(site: Site, name: str) -> None:
     assert not Defect.objects.exists()
 
 
+@pytest.mark.parametrize("name", [*MAIL, *READS])
+def test_what_was_recorded_before_a_stop_is_answered_again(site: Site, name: str) -> None:
+    first = WRITES[name](site)
+    site.stop()
+    before = AuditEvent.objects.count()
+    again = WRITES[name](site)
+    assert (first, again) in [(first, first), (1, 0)]
+    assert AuditEvent.objects.count() == before
+
+
+def test_sir_reads_a_locked_file_of_a_stopped_project(site: Site) -> None:
+    site.stop()
+    assert read_artifact(artifact_id=site.artifact.pk, agent=None, actor=SIR) == b"hi\n"
+
+
 def test_a_heartbeat_is_taken_in_safe_stop(site: Site) -> None:
     site.stop()
     assert heartbeat_task(**site.held()).status == "leased"
 
 
-@pytest.mark.parametrize("name", KNOWLEDGE)
-def test_knowledge_of_an_archived_project_stays_as_it_is(site: Site, name: str) -> None:
+@pytest.mark.parametrize("name", [*KNOWLEDGE, *MAIL])
+def test_knowledge_and_mail_of_an_archived_project_stays_as_it_is(site: Site, name: str) -> None:
     archive_project(project_id=site.project.pk, actor=SIR)
     with pytest.raises(Conflict) as refused:
-        KNOWLEDGE[name](site)
+        WRITES[name](site)
     assert refused.value.code == "project_archived"
 
 
