@@ -35,8 +35,7 @@ def block_task(
     blockers = _lock_blockers(task, blocked_by)
     move_assignment(work, held, AssignmentStatus.CANCELLED, why="blocked")
     task.unexpected_blockers += 1
-    task.assignee = None
-    work.touch(task, "unexpected_blockers", "assignee")
+    work.touch(task, "unexpected_blockers")
     move_task(work, task, TaskStatus.BLOCKED, detail=detail)
     task.blocked_by.set(blockers)
     work.flush()

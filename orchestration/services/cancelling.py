@@ -106,8 +106,6 @@ def _cancel_rows(work: Work, ids: list[int], *, why: str, reason: str) -> None:
     void_defects(work, ids, why="task cancelled", with_locked=True)
     for row in rows:
         if row.status not in TASK_TERMINAL:
-            row.assignee = None
-            work.touch(row, "assignee")
             move_task(work, row, TaskStatus.CANCELLED, why=why, cancel_reason=reason)
             if row.fixes_id is not None and not row.run:
                 give_up_fix(work, row.fixes_id, why=why)

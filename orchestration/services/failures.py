@@ -129,8 +129,6 @@ def _give_back(work: Work, assignment: Assignment, *, why: str) -> None:
     """Expire an executor's lease and queue its task again; it counts nothing."""
     task = assignment.task
     move_assignment(work, assignment, AssignmentStatus.EXPIRED, why=why)
-    task.assignee = None
-    work.touch(task, "assignee")
     move_task(work, task, TaskStatus.PENDING, why=why)
     work.flush()
     following = queue_assignment(work, task, Seat.EXECUTOR, task.project.policy, backend=EXTERNAL)

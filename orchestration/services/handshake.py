@@ -310,8 +310,6 @@ def _refuse(work: Work, held: Assignment, answer: Answer) -> None:
     by_sir = answer.by.startswith("human:")
     failure_class = "rejected_by_sir" if by_sir else "agent_failed"
     move_assignment(work, held, AssignmentStatus.FAILED, why=why)
-    task.assignee = None
-    work.touch(task, "assignee")
     work.flush()
     if task.tries + 1 >= task.project.policy.thresholds.step_attempts:
         fail_leaf(work, task, why=why, failure_class=failure_class, no_more_tries=True)

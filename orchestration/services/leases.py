@@ -76,8 +76,6 @@ def requeue(work: Work, assignment: Assignment, *, why: str, is_transient: bool 
         work.touch(assignment, "transient_count", "not_before")
     task = assignment.task
     if assignment.seat == Seat.EXECUTOR and task.status in TASK_HOLDS_SLOT:
-        task.assignee = None
-        work.touch(task, "assignee")
         move_task(work, task, TaskStatus.PENDING, why=why)
     move_assignment(work, assignment, AssignmentStatus.QUEUED, why=why)
     if assignment.backend == EXTERNAL:

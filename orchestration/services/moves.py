@@ -48,6 +48,9 @@ from orchestration.states import (
     require_move,
 )
 
+UNHELD = (TaskStatus.PENDING, TaskStatus.BLOCKED, TaskStatus.FAILED, TaskStatus.CANCELLED)
+"""Nobody works on a task in one of these; who did is with its assignments."""
+
 
 def move_task(
     work: Work,
@@ -79,6 +82,9 @@ def move_task(
     if cancel_reason:
         task.cancel_reason = cancel_reason
         fields.append("cancel_reason")
+    if target in UNHELD and task.assignee_id is not None:
+        task.assignee = None
+        fields.append("assignee")
     work.touch(task, *fields)
     after: dict[str, Any] = {"status": target.value, "attempt": task.attempt}
     if cancel_reason:

@@ -43,6 +43,4 @@ def skip_step(work: Work, step: Task, parent: Task, *, reason: str) -> list[Assi
 
 
 def _cancel(work: Work, row: Task, *, why: str, reason: str) -> None:
-    row.assignee = None
-    work.touch(row, "assignee")
     move_task(work, row, TaskStatus.CANCELLED, why=why, cancel_reason=reason)

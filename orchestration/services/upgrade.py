@@ -60,10 +60,9 @@ def upgrade_if_due(work: Work, task: Task, *, failures: int | None = None) -> bo
         return False
     apply_score(work, task, result, backend="rules", trigger=trigger)
     cancel_live(work, [task.pk], why=UPGRADED)
-    task.assignee = None
     task.tries = 0
     task.attempt += 1
-    work.touch(task, "assignee", "tries", "attempt")
+    work.touch(task, "tries", "attempt")
     move_task(work, task, TaskStatus.PENDING, why=UPGRADED)
     work.flush()
     if task.parent_id is None:

@@ -152,8 +152,6 @@ def resume_task(work: Work, task: Task, decision: Decision) -> None:
     elif held is not None and asked_from == TaskStatus.CLAIMED and not may_start(task, held):
         # It asked before its intent was confirmed: `working` is not open to it yet.
         held.task, held.project = task, task.project
-        task.assignee = None
-        work.touch(task, "assignee")
         move_task(work, task, TaskStatus.PENDING, why="Sir answered")
         requeue(work, held, why="Sir answered")
     elif held is not None:

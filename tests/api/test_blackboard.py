@@ -45,6 +45,32 @@ def test_whole_way_from_claim_to_done(agent: Caller, task: str) -> None:
     assert [one.before for one in events("task.review")] == [{"status": "working"}]
 
 
+@pytest.mark.parametrize(
+    ("report", "status"),
+    [
+        ({"status": "failed", "detail": "no"}, "pending"),
+        ({"status": "blocked", "detail": "no", "blocked_by": []}, "blocked"),
+    ],
+)
+def test_nobody_holds_a_task_that_was_given_up(
+    agent: Caller, held: str, report: dict[str, Any], status: str
+) -> None:
+    assert agent.read(held)["assignee"] == "worker"
+    agent.send(f"{held}/status", report)
+    left = agent.read(held)
+    assert (left["status"], left["assignee"]) == (status, None)
+
+
+def test_nobody_holds_a_task_that_failed_for_good(
+    project: Project, agent: Caller, held: str
+) -> None:
+    project.policy_json = '{"thresholds": {"max_retries": 1}}'
+    project.save()
+    agent.send(f"{held}/status", {"status": "failed", "detail": "no"})
+    left = agent.read(held)
+    assert (left["status"], left["assignee"]) == ("fatal", None)
+
+
 def test_repeated_final_report_is_200_and_changes_nothing(agent: Caller, held: str) -> None:
     agent.send(f"{held}/outputs", NOTE)
     agent.send(f"{held}/comments", HANDOFF)
