@@ -73,11 +73,8 @@ def move_task(
     task.version += 1
     task.updated_at = work.now
     fields = ["status", "version", "updated_at"]
-    if detail is not None and detail != task.status_detail:
-        task.status_detail = detail
-        fields.append("status_detail")
-    elif detail is None and task.status_detail:
-        task.status_detail = ""
+    if task.status_detail != (detail or ""):
+        task.status_detail = detail or ""
         fields.append("status_detail")
     if cancel_reason:
         task.cancel_reason = cancel_reason
