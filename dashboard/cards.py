@@ -19,6 +19,7 @@ from dashboard.verdicts import (
     FINAL_SENTENCE,
     KINDS,
     LEFT_OUT_OF_DIALOG,
+    REASON_HINTS,
     SHORT_BUTTONS,
     VERDICT_LABELS,
     consequence_sentence,
@@ -92,6 +93,7 @@ def _verdict(option: Mapping[str, Any], key: str, *, is_primary: bool) -> Verdic
         requires_reason=bool(option["requires_reason"]) or option["verdict"] in IS_TEXT,
         is_destructive=bool(option["destructive"]),
         is_primary=is_primary and not option["destructive"],
+        reason_hint=REASON_HINTS.get(code, ""),
     )
 
 
@@ -148,6 +150,7 @@ def make_dock(
         blocked_reason=blocked_reason,
         fields=fields,
         fragment_url=fragment_url,
+        is_choice=decision.kind == DecisionKind.MAX_RETRIES,
     )
 
 

@@ -109,7 +109,7 @@ class Card:
         }
 
 
-def make_card(decision: Decision, *, blocks: int, is_page: bool) -> Card:
+def make_card(decision: Decision, *, blocks: int, is_page: bool, until: int | None = None) -> Card:
     """Build the card; the rail and the earlier rounds only for the page. Costs a few queries."""
     content = decision.content
     kind = DecisionKind(decision.kind)
@@ -143,11 +143,11 @@ def make_card(decision: Decision, *, blocks: int, is_page: bool) -> Card:
         reviewed=reviewed_of(decision),
     )
     if is_page:
-        _add_page_parts(card, blocks)
+        _add_page_parts(card, blocks, until)
     return card
 
 
-def _add_page_parts(card: Card, blocks: int) -> None:
+def _add_page_parts(card: Card, blocks: int, until: int | None) -> None:
     """Add what only the page shows: the rail, earlier rounds, failed attempts side by side."""
     decision = card.decision
     card.impact = impact_of_decision(decision) if card.is_open else None
@@ -156,7 +156,7 @@ def _add_page_parts(card: Card, blocks: int) -> None:
     if decision.defect is not None and decision.kind == K.MEDIUM_DEFECT:
         card.rounds = rounds_of(decision, decision.defect)
     if decision.kind == K.MAX_RETRIES and decision.task is not None:
-        card.escalation = escalation_of(decision, decision.task, blocks=blocks)
+        card.escalation = escalation_of(decision, decision.task, blocks=blocks, until=until)
 
 
 def step_word(decision: Decision) -> str:
@@ -353,7 +353,7 @@ def dock_of(
 
 def _fields(decision: Decision) -> list[DockField]:
     if decision.kind == K.MAX_RETRIES and decision.task is not None:
-        text, release = _("Edit the task’s text"), _("Free what waits for it")
+        text, release = _("The task’s text"), _("Free what waits for it")
         words = decision.task.description
         return [
             DockField("text", text, kind="textarea", value=words, verdict="amend"),

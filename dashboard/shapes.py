@@ -130,6 +130,7 @@ class Verdict:
     requires_reason: bool
     is_destructive: bool
     is_primary: bool
+    reason_hint: str | StrPromise = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +163,14 @@ class Dock:
     blocked_reason: str = ""
     fields: Sequence[DockField] = ()
     fragment_url: str = ""
+    is_choice: bool = False
+    chosen: str = ""
+
+    @property
+    def template(self) -> str:
+        """The part that shows it: buttons beside each other, or a choice with one button."""
+        name = "verdict_choice" if self.is_choice else "verdict_dock"
+        return f"dashboard/_parts/{name}.html"
 
     @property
     def shared_fields(self) -> Sequence[DockField]:

@@ -106,6 +106,8 @@ pages: list[URLPattern | URLResolver] = [
     path("projects/<slug:slug>/tasks/<int:pk>/comment/", tasks.comment, name="comment"),
     path("projects/<slug:slug>/tasks/<int:pk>/cancel/", tasks.cancel, name="cancel"),
     path("projects/<slug:slug>/tasks/<int:pk>/plans/", plans.plans, name="plans"),
+    path("projects/<slug:slug>/tasks/<int:pk>/plans/<int:old>/to/<int:new>/", plans.plan_text,
+         name="plan_text"),
     path("projects/<slug:slug>/tasks/<int:pk>/archive.<slug:kind>", archives.archive,
          name="archive"),
     path("projects/<slug:slug>/assignments/<int:pk>/", tasks.assignment, name="assignment"),

@@ -194,6 +194,15 @@ SENTENCES: Mapping[str, Texts] = MappingProxyType(
     }
 )
 """Full sentences for the second question, where the short line leaves something out."""
+REASON_HINTS: Mapping[str, StrPromise] = MappingProxyType(
+    {
+        "max_retries.retry": _("Goes into the planner's input, next to all packages."),
+        "max_retries.amend": _("Say why; the planner reads it beside the new text."),
+        "max_retries.waive": _("Stands in the report as the reason of the exception."),
+        "max_retries.abort": _("Stands in the audit trail as your reason."),
+    }
+)
+"""Where the words go that a choice asks for."""
 LEFT_OUT_OF_DIALOG = frozenset({"asks_again"})
 FINAL_SENTENCE = _("A verdict is final. There is no undo.")
 

@@ -6,6 +6,7 @@ closed, 412 changed, 422 not offered or without its reason.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any
 
@@ -22,7 +23,7 @@ from django.views.decorators.http import (
 from dashboard.clock import clock_text
 from dashboard.decision_cards import closed_of, dock_of, make_card, successor_url
 from dashboard.engine_texts import engine_words
-from dashboard.forms import SentVerdict, read_draft, read_verdict
+from dashboard.forms import SentVerdict, read_draft, read_number, read_verdict
 from dashboard.http import (
     DashboardRequest,
     actor_of,
@@ -35,7 +36,7 @@ from dashboard.http import (
 from dashboard.inbox_rows import KEY_HELP, crumb_words
 from dashboard.outcomes import outcome_words
 from dashboard.places import address, decision_url
-from dashboard.shapes import Crumb
+from dashboard.shapes import Crumb, Dock
 from dashboard.verdicts import VERDICT_LABELS
 from dashboard.views.inbox import reader_dock
 from orchestration.errors import (
@@ -82,7 +83,8 @@ def _page_context(
     keys = [one.decision.pk for one in items]
     at = keys.index(found.pk) if found.pk in keys else None
     blocks = items[at].blocks if at is not None else count_blocked([found])[found.pk]
-    card = make_card(found, blocks=blocks, is_page=True)
+    until = read_number(request.GET, "until")
+    card = make_card(found, blocks=blocks, is_page=True, until=until)
     following = keys[(at + 1 if at is not None else 0) :]
     next_url = address("decision", following[0]) if following else ""
     context: dict[str, Any] = {
@@ -116,7 +118,7 @@ def decision_dock(request: DashboardRequest, pk: int) -> HttpResponse:
         dock = reader_dock(request, card, blocks=blocks)
         if dock is None:
             return HttpResponse(status=HTTPStatus.NO_CONTENT)
-        return render(request, "dashboard/_parts/verdict_dock.html", {"dock": dock})
+        return render(request, dock.template, {"dock": dock})
     return _standing(request, found)
 
 
@@ -216,7 +218,11 @@ def _ask_once_more(request: DashboardRequest, found: Decision, sent: SentVerdict
         "verdict": next(one for one in dock.verdicts if one.verdict == sent.verdict),
         "reason": sent.reason,
         "sent": sent,
-        "extra": {"text": sent.payload.get("text", "")} if sent.payload.get("text") else {},
+        "extra": {
+            name: "on" if value is True else value
+            for name, value in sent.payload.items()
+            if name != "remove"
+        },
         "remove": sent.payload.get("remove", ()),
         "back_url": decision_url(found),
         "crumbs": [
@@ -242,13 +248,23 @@ def _refuse(
     words = refusal_words(found, error)
     if not is_fragment(request):
         context = _page_context(request, found, error=words, draft=reason)
+        context["dock"] = _kept_choice(request, context["dock"])
         return render(request, PAGE, context, status=error.status)
     blocks = count_blocked([found])[found.pk]
     card = make_card(found, blocks=blocks, is_page=False)
     dock = reader_dock(request, card, blocks=blocks, error=words, draft=reason)
-    return render(
-        request, "dashboard/_parts/verdict_dock.html", {"dock": dock}, status=error.status
-    )
+    if dock is None:
+        return HttpResponse(status=error.status)
+    context = {"dock": _kept_choice(request, dock)}
+    return render(request, dock.template, context, status=error.status)
+
+
+def _kept_choice(request: DashboardRequest, dock: Dock | None) -> Dock | None:
+    """What was chosen and written stays so after a refusal."""
+    if dock is None:
+        return None
+    fields = [replace(one, value=request.POST.get(one.name, one.value)) for one in dock.fields]
+    return replace(dock, chosen=request.POST.get("verdict", ""), fields=fields)
 
 
 def _carry_reason(request: DashboardRequest, found: Decision, reason: str) -> None:

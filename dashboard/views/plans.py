@@ -1,4 +1,4 @@
-"""The revisions of a task's plan, side by side."""
+"""The revisions of a task's plan: side by side, and two of them as text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from django.views.decorators.http import require_safe
 
 from dashboard.forms import read_number
 from dashboard.http import DashboardRequest, page
-from dashboard.places import board_url, task_place, task_url
+from dashboard.places import address, board_url, task_place, task_url
+from dashboard.plan_diffs import plan_diff, plan_word
 from dashboard.plan_matrix import plan_matrix
 from dashboard.shapes import Crumb
 from orchestration.access import access_project, access_task
@@ -41,3 +42,33 @@ def plans(request: DashboardRequest, slug: str, pk: int) -> HttpResponse:
         "position": newest_position(),
     }
     return render(request, "dashboard/tasks/plans.html", context)
+
+
+@page
+@require_safe
+def plan_text(request: DashboardRequest, slug: str, pk: int, old: int, new: int) -> HttpResponse:
+    """What one plan of a task changed of another, as text."""
+    project = access_project(request.user, slug)
+    found = access_task(project, str(pk))
+    plans_of = found.plans.in_bulk([old, new])
+    if old not in plans_of or new not in plans_of:
+        raise NotFound("There is no such plan of this task.")
+    before, after = plans_of[old], plans_of[new]
+    place, back = task_place(found, project), task_url(found, project)
+    context = {
+        "task": found,
+        "place": place,
+        "task_url": back,
+        "before": plan_word(before),
+        "after": plan_word(after),
+        "told": plan_diff(before, after),
+        "crumbs": [
+            Crumb(project.name, board_url(project)),
+            Crumb(place, back),
+            Crumb(_("Plans"), address("plans", project.slug, found.pk)),
+            Crumb(_("Text")),
+        ],
+        "project_slug": project.slug,
+        "position": newest_position(),
+    }
+    return render(request, "dashboard/tasks/plan_text.html", context)

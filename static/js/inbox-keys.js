@@ -4,7 +4,7 @@ const words = document.getElementById("words")?.dataset;
 
 function isTyping(event) {
   return event.isComposing || event.keyCode === 229
-    || Boolean(event.target.closest?.("textarea, select, [contenteditable], input:not([type=checkbox])"));
+    || Boolean(event.target.closest?.("textarea, select, [contenteditable], input:not([type=checkbox], [type=radio])"));
 }
 
 function rows() {
@@ -58,11 +58,12 @@ function verdict(key) {
     select(row, true);
     return;
   }
-  const buttons = [...(dock?.querySelectorAll("button[name=verdict]") || [])];
+  const buttons = [...(dock?.querySelectorAll("[name=verdict]") || [])];
   const button = buttons.find((one) => one.dataset.key === key) || (/^[1-9]$/.test(key) && buttons[key - 1]);
   const note = document.querySelector("[data-key-note]");
   if (note) note.textContent = button ? "" : words.noKey.replace("{key}", key);
-  if (button && !button.disabled) button.form.requestSubmit(button);
+  if (button?.type === "radio") button.click();
+  else if (button && !button.disabled) button.form.requestSubmit(button);
 }
 
 const ACTIONS = {

@@ -10,7 +10,7 @@ function part(name) {
 function open(form, button) {
   asked = { form, button };
   const danger = button.hasAttribute("data-destructive");
-  part("title").textContent = danger ? button.dataset.title : button.querySelector("span").textContent;
+  part("title").textContent = button.dataset.title;
   const full = form.querySelector(`[data-sentences="${CSS.escape(button.value)}"]`);
   const short = document.getElementById(button.getAttribute("aria-describedby"));
   part("list").replaceChildren(...[...(danger ? full : short).children].map((line) => line.cloneNode(true)));

@@ -31,7 +31,7 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
   const wanted = form.dataset.wanted;
   const button = wanted
-    ? form.querySelector(`button[name=verdict][value="${CSS.escape(wanted)}"]`)
-    : form.querySelector("button[name=verdict].btn--solid:not(:disabled)");
+    ? form.querySelector(`button[type=submit][value="${CSS.escape(wanted)}"]`)
+    : form.querySelector("button[type=submit].btn--solid:not(:disabled)");
   if (button) form.requestSubmit(button);
 });

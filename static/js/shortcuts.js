@@ -7,7 +7,7 @@ document.documentElement.dataset.singleKeys = localStorage.getItem(SWITCH) || "o
 
 function isTyping(event) {
   return event.isComposing || event.keyCode === 229 || event.altKey
-    || Boolean(event.target.closest?.("textarea, select, [contenteditable], input:not([type=checkbox])"));
+    || Boolean(event.target.closest?.("textarea, select, [contenteditable], input:not([type=checkbox], [type=radio])"));
 }
 
 function visit(selector) {

@@ -60,6 +60,20 @@ def test_destructive_verdict_is_asked_on_a_page_of_its_own(site: Site, plain: Pe
     assert site.call("GET", f"decisions/{asked}/")["verdict"] == "reject"
 
 
+def test_stopped_project_is_decided_without_script(site: Site, plain: Person) -> None:
+    asked = site.stop_project("halted")
+    plain.take(NARROW)
+    plain.open(f"/inbox/{asked}/")
+    plain.see('input[name=verdict][value="waive"]').send_keys(Keys.SPACE)
+    plain.see(".choice-sign", "Sign: waive")
+    plain.see("[name=reason]").send_keys("it is enough")
+    plain.see("[name=release_dependents]").send_keys(Keys.SPACE)
+    plain.see("[data-choice-sign]").send_keys(Keys.ENTER)
+    plain.see("main button.btn--stop").send_keys(Keys.ENTER)
+    plain.see(".closed-card", "it is enough")
+    assert site.call("GET", f"decisions/{asked}/")["verdict"] == "waive"
+
+
 def test_pages_are_whole_at_360_pixels_and_the_past_is_reached_by_a_form(
     site: Site, plain: Person
 ) -> None:

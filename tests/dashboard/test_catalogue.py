@@ -36,6 +36,7 @@ SOURCES = sorted(
     ]
 )
 UNTRANSLATED = {
+    "Ctrl ⏎",
     "Countersign", "Ctrl K", "Enter", "Esc", "sha256", "JSON Lines", "CSV", "English", "S0", "S1",
     "S2", "S3", "P0", "Markdown", "JSON",
     "reject-24h", "FATAL_ERROR: MAX_RETRIES_EXCEEDED",
@@ -86,7 +87,7 @@ def unmarked(text: str) -> list[str]:
     """The words of a template that stand outside tags, variables and code."""
     text = re.sub(r"{% comment.*?{% endcomment %}", "", text, flags=re.DOTALL)
     text = re.sub(r"{#.*?#}|{% blocktranslate.*?{% endblocktranslate %}", "", text, flags=re.DOTALL)
-    text = re.sub(r"{% block (?:shell|main)_class %}.*?{% endblock %}", "", text)
+    text = re.sub(r"{% block (?:shell|frame|main)_class %}.*?{% endblock %}", "", text)
     text = re.sub(r"<(code|pre|script|style)\b.*?</\1>", "", text, flags=re.DOTALL)
     shown = r"""\b(?:aria-label|title|placeholder|alt)="([^"{]+)\""""
     attributes = re.findall(shown, text)

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from orchestration.models import Artifact, Assignment, AuditEvent, Experience
+from orchestration.models import Artifact, Assignment, AuditEvent, Experience, Plan
 from tests.dashboard.conftest import Waiting, furnish
 from tests.factories import new_project
 
@@ -24,6 +24,7 @@ def page(name: str, *parts: str) -> Address:
             "root": held.root.pk,
             "step": held.step.pk,
             "decision": held.decision.pk,
+            "a plan": Plan.objects.filter(task=held.root).first().pk,  # type: ignore[union-attr]
             "assignment": Assignment.objects.filter(project=held.project).first().pk,  # type: ignore[union-attr]
             "artifact": Artifact.objects.filter(project=held.project).first().pk,  # type: ignore[union-attr]
             "agent": "an-agent",
@@ -47,6 +48,7 @@ PAGES = {
     "task": page("task", "slug", "root"),
     "step": page("task", "slug", "step"),
     "plans": page("plans", "slug", "root"),
+    "plan text": page("plan_text", "slug", "root", "a plan", "a plan"),
     "assignment": page("assignment", "slug", "assignment"),
     "artifact": page("artifact", "slug", "artifact"),
     "audit": page("audit"),
