@@ -101,6 +101,12 @@ class LeaseLost(Conflict):
     code = "lease_lost"
 
 
+class WrongLeaseToken(Conflict):
+    """The lease token is none that this work was ever given; the caller's lease may well live."""
+
+    code = "wrong_lease_token"
+
+
 class MissingOutput(Conflict):
     """Review was asked for without an output."""
 

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from orchestration.contracts.outputs import MAX_COMMENT_CHARACTERS
 from orchestration.contracts.results import OutputInput, Usage
 from orchestration.errors import Conflict, CountersignError, Fault, LeaseLost
 from orchestration.models import Assignment, Task
@@ -284,9 +285,25 @@ def keep_late_result(*, hold: Hold, document: Mapping[str, Any], actor: Actor) -
         path=None,
         assertions=(),
     )
+    words = ""
     if row.seat in (Seat.EXECUTOR, Seat.FIXER) and isinstance(output, Mapping):
-        late = _late_output(output) or late
-    keep_orphan(task_id=row.task_id, document=late, data=(late.content or "").encode(), actor=actor)
+        parsed = _late_output(output)
+        # Where the whole document is kept, the words are in it.
+        late, words = (parsed, _late_words(document.get("comment"))) if parsed else (late, "")
+    keep_orphan(
+        task_id=row.task_id,
+        document=late,
+        data=(late.content or "").encode(),
+        actor=actor,
+        agent=hold.agent,
+        words=words,
+    )
+
+
+def _late_words(comment: Any) -> str:
+    """Read the words of a late hand-off, whatever else is wrong with it."""
+    body = comment.get("body") if isinstance(comment, Mapping) else comment
+    return body[:MAX_COMMENT_CHARACTERS] if isinstance(body, str) else ""
 
 
 def _late_output(output: Mapping[str, Any]) -> OutputInput | None:

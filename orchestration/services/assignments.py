@@ -6,7 +6,6 @@ Source: DESIGN sections 2 and 3 ("Leases").
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
@@ -22,7 +21,7 @@ from orchestration.policy import Policy
 from orchestration.rules.scoring import COLLABORATION
 from orchestration.seats.base import SeatJob
 from orchestration.seats.registry import EXTERNAL, pick_backend, worker_backends
-from orchestration.services.leases import WORKER_LEASE_SECONDS
+from orchestration.services.leases import WORKER_LEASE_SECONDS, new_lease_token
 from orchestration.services.lookups import lock_task
 from orchestration.services.moves import (
     hint_task,
@@ -176,7 +175,7 @@ def _fill_lease(
     assignment.worker = worker
     assignment.agent = agent
     assignment.token += 1
-    assignment.lease_token = secrets.token_urlsafe(24)
+    assignment.lease_token = new_lease_token(assignment.token)
     assignment.leased_at = work.now
     assignment.lease_expires_at = work.now + timedelta(seconds=seconds)
     timeout = policy.limits.timeout_seconds(assignment.task.depth)

@@ -35,14 +35,14 @@ def lock_hold(hold: Hold) -> Assignment:
 def require_hold(row: Assignment, hold: Hold) -> None:
     """Raise unless the caller's lease lives.
 
-    Errors: LeaseLost naming whoever holds the work now.
+    Errors: LeaseLost naming whoever holds the work now; WrongLeaseToken.
     """
+    if row.status == AssignmentStatus.LEASED and row.agent_id != hold.agent.pk:
+        raise LeaseLost("this lease is another agent's", holder=row.worker or None)
     try:
         require_lease(row, lease_token=hold.lease_token)
     except LeaseLost as error:
         raise LeaseLost(error.detail, code=error.code, holder=_holder_now(row)) from None
-    if row.agent_id != hold.agent.pk:
-        raise LeaseLost("this lease is another agent's", holder=row.worker or None)
 
 
 def _holder_now(row: Assignment) -> str | None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
 from orchestration.broadcast import AGENTS_TOPIC
-from orchestration.errors import LeaseLost
+from orchestration.errors import LeaseLost, WrongLeaseToken
 from orchestration.models import Assignment
 from orchestration.seats.registry import EXTERNAL
 from orchestration.services.moves import move_assignment, move_task
@@ -27,18 +27,38 @@ WORKER_LEASE_SECONDS = 30
 """Lease of our own workers: the crash grace. They heartbeat at a third of it."""
 
 
+def new_lease_token(number: int) -> str:
+    """Make the secret of one lease; it begins with the lease's number, so that an old one shows."""
+    return f"{number}.{secrets.token_urlsafe(24)}"
+
+
 def require_lease(assignment: Assignment, *, lease_token: str) -> None:
     """Raise unless the caller holds the assignment's live lease.
 
-    Errors: LeaseLost naming the present holder.
+    Errors: LeaseLost naming the present holder; WrongLeaseToken.
     """
-    held = same_token(lease_token, assignment.lease_token)
-    if assignment.status != AssignmentStatus.LEASED or not held:
+    if assignment.status != AssignmentStatus.LEASED:
         raise LeaseLost(
             f"this lease ended: the assignment is {assignment.status}",
             holder=assignment.worker or None,
             code="upgraded" if assignment.error == "upgraded" else "lease_lost",
         )
+    require_token(assignment, lease_token)
+
+
+def require_token(assignment: Assignment, lease_token: str) -> None:
+    """Raise unless a token is that of a leased assignment.
+
+    Errors: LeaseLost for the token of an earlier lease; WrongLeaseToken for any other.
+    """
+    if same_token(lease_token, assignment.lease_token):
+        return
+    number = lease_token.partition(".")[0]
+    if number.isascii() and number.isdecimal() and int(number[:18]) < assignment.token:
+        raise LeaseLost(
+            "this lease ended: the work was leased again since", holder=assignment.worker or None
+        )
+    raise WrongLeaseToken("this is not the lease token that the work was given")
 
 
 def same_token(sent: str, stored: str) -> bool:

@@ -26,7 +26,7 @@ from orchestration.services.execution import hand_in_task, start_work
 from orchestration.services.handshake_gate import may_start
 from orchestration.services.holding import require_not_stopped
 from orchestration.services.inbox import open_decision
-from orchestration.services.leases import cancel_live, extend_lease, requeue, same_token
+from orchestration.services.leases import cancel_live, extend_lease, requeue, require_token
 from orchestration.services.light_plans import store_light_plan
 from orchestration.services.lookups import (
     hold_project,
@@ -129,8 +129,8 @@ def _lease_of(task: Task, agent: Agent | None, lease_token: str) -> Assignment:
             holder=row.worker if row is not None else None,
             code="upgraded" if upgraded else "lease_lost",
         )
-    if lease_token and not same_token(lease_token, row.lease_token):
-        raise LeaseLost("the lease token is an old one", holder=row.worker)
+    if lease_token:
+        require_token(row, lease_token)
     row.task, row.project = task, task.project
     return row
 

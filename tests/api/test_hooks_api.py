@@ -355,7 +355,8 @@ def test_lines_need_the_lease(agent: Caller, work: dict[str, Any], project: Proj
     path = here(work, "codex-events")
     bare = agent.post(path, as_text(lines()), content_type="application/x-ndjson")
     assert problem(bare, 422, "invalid")["errors"][0]["path"] == "X-Lease-Token"
-    problem(send_lines(agent, work | {"lease_token": "old"}, as_text(lines())), 409, "lease_lost")
+    wrong = work | {"lease_token": "old"}
+    problem(send_lines(agent, wrong, as_text(lines())), 409, "wrong_lease_token")
     assert agent.post(path, "x", content_type="text/plain").status_code == 415
     stranger = agent_client(project, name="stranger")
     problem(send_lines(stranger, work, as_text(lines())), 409, "lease_lost")
