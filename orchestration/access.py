@@ -175,14 +175,18 @@ def visible_mail(viewer: Viewer) -> QuerySet[Mail]:
     return rows.filter(Q(sender_agent=viewer) | Q(pk__in=received))
 
 
-def access_mail(viewer: Viewer, message_id: str) -> Mail:
+def access_mail(viewer: Viewer, message_id: str, project: Project | None = None) -> Mail:
     """Find a mail by its message_id; an auditor finds the intent that it was asked about.
 
-    Errors: NotFound.
+    Errors: NotFound, also where an id means mail of several projects and `project` is none of them.
     """
     rows = Mail.objects.select_related("conversation", "project", "task", "sender_agent")
     rows = rows.filter(message_id=message_id)
-    found = rows.filter(pk__in=visible_mail(viewer).values("pk")).first()
+    seen = rows.filter(pk__in=visible_mail(viewer).values("pk"))
+    several = list(seen[:2])
+    if len(several) > 1:
+        several = list(seen.filter(project=project)) if project is not None else []
+    found = several[0] if several else None
     if found is None and isinstance(viewer, Agent):
         asked = Assignment.objects.filter(
             agent=viewer,
@@ -190,7 +194,7 @@ def access_mail(viewer: Viewer, message_id: str) -> Mail:
             status=AssignmentStatus.LEASED.value,
             input__message_id=message_id,
         )
-        found = rows.first() if asked.exists() else None
+        found = rows.filter(project__in=asked.values("project")).first()
     if found is None:
         raise NotFound("There is no such mail.")
     return found

@@ -125,8 +125,8 @@ class MailView(ApiView):
 
     def _post(self, document: MailInput) -> Post:
         """Find what a mail is about. Errors: Invalid naming what does not exist for the caller."""
-        answered = self._answered(document)
         task = self._task(document)
+        answered = self._answered(document, task)
         if task is None and answered is not None:
             task = answered.task
         project = self._project(document, task, answered)
@@ -144,11 +144,14 @@ class MailView(ApiView):
             lease_token=str(self.request.headers.get("X-Lease-Token", "")),
         )
 
-    def _answered(self, document: MailInput) -> Mail | None:
+    def _answered(self, document: MailInput, task: Task | None) -> Mail | None:
         if document.in_reply_to is None:
             return None
+        home = task.project if task is not None else None
+        if document.project is not None:
+            home = self._project(document, None, None)
         try:
-            return access_mail(self.caller.viewer, document.in_reply_to)
+            return access_mail(self.caller.viewer, document.in_reply_to, home)
         except NotFound:
             raise _unknown("in_reply_to", "is no mail of yours") from None
 

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("orchestration", "0018_next_root_index"),
+        ("orchestration", "0019_mail_id_of_its_project"),
     ]
 
     operations = [

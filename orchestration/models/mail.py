@@ -70,7 +70,7 @@ class Conversation(models.Model):
 
 
 class Mail(models.Model):
-    """One mail. Its sender comes from the token; `message_id` is unique everywhere.
+    """One mail. Its sender comes from the token; `message_id` is unique in its project.
 
     Shape: `details` holds the fields of its type; `digest` is of everything that was sent, so that
     a repeat is told from another mail under the same id. `sender` is an actor's name.
@@ -81,7 +81,7 @@ class Mail(models.Model):
         Task, null=True, blank=True, on_delete=models.PROTECT, related_name="mail"
     )
     conversation = models.ForeignKey(Conversation, on_delete=models.PROTECT, related_name="mail")
-    message_id = models.CharField(max_length=200, unique=True)
+    message_id = models.CharField(max_length=200)
     digest = models.CharField(max_length=64)
     type = state_field(MailType, MailType.INFORM)
     sender = models.CharField(max_length=140)
@@ -101,9 +101,12 @@ class Mail(models.Model):
     created_at = models.DateTimeField()
 
     class Meta:
-        """Oldest first."""
+        """Oldest first. What another project holds under an id is nobody's business here."""
 
         ordering = ("pk",)
+        constraints = (
+            models.UniqueConstraint(fields=("message_id", "project"), name="mail_message_unique"),
+        )
 
     def __str__(self) -> str:
         return f"{self.type} {self.message_id}"

@@ -72,7 +72,8 @@ class Letter:
 def store_mail(work: Work, letter: Letter) -> Mail:
     """Store one mail with its recipients; it continues the conversation of what it answers.
 
-    Complexity: the one that was named, else the conversation's, else by rule from the text.
+    Complexity: the one that was named, else the conversation's, else its task's, else by rule
+    from the text.
     Errors: MessageConflict when the `message_id` is taken; nothing may be written after that.
     Locks: the recipients' rows in id order, so that a mailbox fills in the order of its ids.
     """
@@ -112,7 +113,7 @@ def store_mail(work: Work, letter: Letter) -> Mail:
 def _conversation(work: Work, letter: Letter) -> Conversation:
     if letter.in_reply_to is not None:
         return letter.in_reply_to.conversation
-    letter.complexity = letter.complexity or infer_complexity(letter.text)
+    letter.complexity = letter.complexity or _complexity_of(letter)
     return Conversation.objects.create(
         project=letter.project,
         task=letter.task,
@@ -120,6 +121,16 @@ def _conversation(work: Work, letter: Letter) -> Conversation:
         complexity=letter.complexity.value,
         created_at=work.now,
     )
+
+
+def _complexity_of(letter: Letter) -> Complexity:
+    """That of the task the mail is about, else what the rule finds in the text.
+
+    What is delegated is a task of its own.
+    """
+    about = None if letter.mode is ConversationMode.DELEGATION else letter.task
+    known = about.complexity if about is not None else ""
+    return Complexity(known) if known else infer_complexity(letter.text)
 
 
 def _record(work: Work, mail: Mail, to: Sequence[Address]) -> None:

@@ -73,7 +73,7 @@ def send_mail(post: Post) -> Sent:
 def _standing(post: Post) -> Sent | None:
     """Find the mail that stands under this id. Errors: MessageConflict when it is another."""
     rows = Mail.objects.select_related("conversation", "task", "project", "sender_agent")
-    found = rows.filter(message_id=post.document.message_id).first()
+    found = rows.filter(project=post.project, message_id=post.document.message_id).first()
     if found is None:
         return None
     if found.sender == post.actor.name and found.digest == post.digest:

@@ -131,6 +131,55 @@ def test_mail_of_another_project_is_not_there(
     assert len(viewer.read(MAIL)["results"]) == 1
 
 
+def test_id_that_another_project_uses_is_free_here(
+    project: Project, agent: Caller, bob: Caller, outsider: Caller
+) -> None:
+    agent_client(Project.objects.get(slug="elsewhere"), name="carol")
+    assert agent.send(MAIL, inform()).status_code == 201
+    there = outsider.send(MAIL, inform(to="carol", content="another text"))
+    assert there.status_code == 201, there.content
+    assert outsider.send(MAIL, inform(to="carol", content="another text")).status_code == 200
+    problem(agent.send(MAIL, inform(content="another text")), 409, "message_conflict")
+    assert Mail.objects.filter(message_id="m-1").count() == 2
+    # Each answers the one of its own project.
+    answer = inform(to="worker", message_id="m-2", in_reply_to="m-1")
+    assert bob.send(MAIL, answer).json()["in_reply_to"] == "m-1"
+    mine = Mail.objects.get(message_id="m-2")
+    assert mine.in_reply_to is not None
+    assert mine.in_reply_to.project_id == mine.project_id == project.pk
+
+
+def test_who_sees_two_mails_of_one_id_names_the_project(
+    project: Project, agent: Caller, bob: Caller, outsider: Caller, sir: Caller
+) -> None:
+    agent_client(Project.objects.get(slug="elsewhere"), name="carol")
+    agent.send(MAIL, inform())
+    outsider.send(MAIL, inform(to="carol"))
+    answer = inform(to="carol", message_id="r", in_reply_to="m-1")
+    refused = problem(sir.send(MAIL, answer), 422, "invalid")
+    assert refused["errors"][0]["path"] == "in_reply_to"
+    assert sir.send(MAIL, {**answer, "project": "elsewhere"}).status_code == 201
+    stored = Mail.objects.select_related("in_reply_to__project").get(message_id="r")
+    assert stored.in_reply_to is not None
+    assert stored.in_reply_to.project.slug == "elsewhere"
+
+
+@pytest.mark.parametrize(
+    ("complexity", "hint", "expected"),
+    [("medium", {}, "medium"), ("high", {}, "high"), ("", {}, "low"),
+     ("medium", {"metadata": {"complexity": "high"}}, "high")],
+)  # fmt: skip
+def test_mail_about_a_task_has_its_complexity(
+    agent: Caller, bob: Caller, task: str, complexity: str, hint: dict[str, Any], expected: str
+) -> None:
+    Task.objects.update(complexity=complexity)
+    key = task.rpartition("/")[2]
+    made = agent.send(MAIL, inform(type="request", task=key, **hint)).json()
+    assert made["complexity"] == expected
+    reply = {"type": "reply", "message_id": "r", "in_reply_to": "m-1", "content": "重构 架构"}
+    assert bob.send(MAIL, reply).json()["complexity"] == expected
+
+
 def test_sir_writes_and_gets_an_answer(agent: Caller, bob: Caller, sir: Caller) -> None:
     body = inform(type="request", message_id="s-1", project="demo")
     assert sir.send(MAIL, body).json()["sender"] == "human:sir"
