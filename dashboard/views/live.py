@@ -12,6 +12,7 @@ from django.views.decorators.http import require_GET
 from dashboard.forms import read_number
 from dashboard.http import DashboardRequest, StreamedFile, page
 from dashboard.logs import make_log_lines
+from dashboard.richtext import spell_hidden
 from orchestration.access import access_project
 from orchestration.errors import Invalid
 from orchestration.models import LogChunk, Project
@@ -73,4 +74,6 @@ def _log_text(project: Project, task_id: int | None) -> Iterator[str]:
     for chunk in rows.iterator(500):
         at = timezone.localtime(chunk.at).isoformat(" ", "seconds")
         for line in chunk.text.splitlines():
-            yield f"{at}\t{chunk.task.step_key}\t{chunk.source}\t{line}\n"
+            # A terminal that prints the file obeys what stands in it, but for a tab.
+            shown = line if line.isprintable() else "\t".join(map(spell_hidden, line.split("\t")))
+            yield f"{at}\t{chunk.task.step_key}\t{chunk.source}\t{shown}\n"

@@ -30,6 +30,7 @@ from orchestration.api.shapes.method import DepartedShape
 from orchestration.api.shapes.tasks import ProgressShape, TaskShape
 from orchestration.api.shapes.work import ClaimedShape, CommentShape, LeaseShape, OutputShape
 from orchestration.api.tasks import fresh_task, task_document
+from orchestration.contracts.outputs import MAX_CONTENT_BYTES
 from orchestration.contracts.results import (
     DeviationInput,
     OutputFileInput,
@@ -212,9 +213,22 @@ def read_form(data: Any) -> tuple[dict[str, Any], UploadedFile[Any]]:
             limit_bytes=MAX_OUTPUT_BYTES,
         )
     form = {name: data.get(name) for name in data if name != "file"}
-    if isinstance(form.get("assertions"), str):
-        form["assertions"] = parse_json(form["assertions"].encode("utf-8", "surrogatepass"))
+    if form.get("assertions") is not None:
+        form["assertions"] = parse_json(_bytes_of(form["assertions"]))
     return form, files[0]
+
+
+def _bytes_of(field: str | UploadedFile[Any]) -> bytes:
+    """Read a field of a form, which `curl -F name=@file` sends as a file. Errors: TooLarge."""
+    if isinstance(field, str):
+        return field.encode("utf-8", "surrogatepass")
+    if (field.size or 0) > MAX_CONTENT_BYTES:
+        raise TooLarge(
+            f"The field has {field.size} bytes; at most {MAX_CONTENT_BYTES} are accepted.",
+            limit_bytes=MAX_CONTENT_BYTES,
+        )
+    data: bytes = field.read()
+    return data
 
 
 class CommentsView(ApiView):

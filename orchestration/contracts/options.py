@@ -32,6 +32,8 @@ class Option(TypedDict):
 
 LOOP = "loop"
 """`about` and `reason` of the item of a project in which nothing can start any more."""
+QUESTION = "question"
+"""`reason` of an item that an agent asks in its own words."""
 LOOP_VERDICTS = frozenset({"approve", "abort"})
 NO_REASON = frozenset({"approve", "confirmed", "answer", "acknowledge"})
 """Verdicts that need no reason; every other one does."""
@@ -85,8 +87,13 @@ _KINDS: Mapping[DecisionKind, Sequence[tuple[str, tuple[str, ...]]]] = {
 }
 
 
-def options_for(kind: DecisionKind, params: Mapping[str, Any]) -> list[Option]:
-    """List what a kind offers, with the parameters of this item in every text."""
+def options_for(
+    kind: DecisionKind, params: Mapping[str, Any], *, is_question: bool = False
+) -> list[Option]:
+    """List what a kind offers, with the parameters of this item in every text.
+
+    The answer to an agent's own question (`is_question`) is its reason, so it needs one.
+    """
     shared = dict(params)
     return [
         Option(
@@ -96,7 +103,7 @@ def options_for(kind: DecisionKind, params: Mapping[str, Any]) -> list[Option]:
                 Words(code=_code(code, shared), params=shared)
                 for code in _codes(verdict, codes, shared)
             ],
-            requires_reason=verdict not in NO_REASON,
+            requires_reason=verdict not in NO_REASON or (is_question and verdict == "answer"),
             destructive=verdict in DESTRUCTIVE
             or (kind, verdict) in {(DecisionKind.PLAN_REJECTED, "accept")}
             or kind is DecisionKind.SAFE_STOP,

@@ -6,11 +6,13 @@ Source: DESIGN sections 8 ("Outputs", "Assertions") and 12 ("Hand-off").
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any, Self
 
 from pydantic import (
+    AfterValidator,
     AliasChoices,
     BeforeValidator,
     Field,
@@ -40,6 +42,21 @@ def _json_text(value: Any) -> Any:
 
 Words = Annotated[StrictStr, Field(min_length=1)]
 Title = Annotated[StrictStr, Field(min_length=1, max_length=TITLE_MAX_CHARACTERS)]
+UNSHOWN = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]"
+)
+"""What shows nothing in a title, or shows the rest of it in another order."""
+
+
+def _one_line(title: str) -> str:
+    found = UNSHOWN.search(title)
+    if found is not None:
+        raise fault("title", f"holds U+{ord(found[0]):04X}, a character that hides or turns text")
+    return title
+
+
+OutputTitle = Annotated[Title, AfterValidator(_one_line)]
+"""A title that reads as what it is: it is shown beside what was verified."""
 Evidence = Annotated[StrictStr, BeforeValidator(_json_text)]
 
 
@@ -104,7 +121,7 @@ class OutputFileInput(Document):
     """What comes beside an uploaded file: everything about an output but its content."""
 
     type: OutputType = OutputType.OTHER
-    title: Title
+    title: OutputTitle
     summary: StrictStr = ""
     assertions: Annotated[tuple[AssertionInput, ...], Field(max_length=1_000)] = ()
 

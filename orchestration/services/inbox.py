@@ -11,7 +11,7 @@ from contextlib import nullcontext
 from datetime import timedelta
 from typing import Any
 
-from orchestration.contracts.options import Option, options_for
+from orchestration.contracts.options import QUESTION, Option, options_for
 from orchestration.models import Decision, Defect, Plan, Project, Task
 from orchestration.models.statements import open_decisions_of
 from orchestration.rules.dag import canonical_digest
@@ -64,7 +64,11 @@ def open_decision(
     standing = open_decisions(task=task, defect=defect, kind=kind, project=project)
     for row in standing:
         withdraw_decision(work, row, why="replaced")
-    options = options_for(kind, dict(params or {}, has_fix=bool(content.get("fix"))))
+    options = options_for(
+        kind,
+        dict(params or {}, has_fix=bool(content.get("fix"))),
+        is_question=content.get("reason") == QUESTION,
+    )
     rule = project.policy.expiry_rule(kind)
     work.flush()
     decision = Decision.objects.create(

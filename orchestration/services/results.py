@@ -128,11 +128,13 @@ def refresh_outputs(
         data = evidence.files.get(output.path) if output.path else None
         if data is None or hashlib.sha256(data).hexdigest() == output.sha256:
             continue
-        renewed = OutputInput(
+        renewed = OutputInput.model_construct(
             type=OutputType(output.type),
             title=output.title,
             summary=output.summary,
+            content=None,
             path=output.path,
+            assertions=(),
         )
         note = f"fix round {task.fix_round}"
         add_output(work, task, renewed, assignment=assignment, data=data, change_note=note)

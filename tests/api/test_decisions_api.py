@@ -330,3 +330,16 @@ def test_every_open_row_is_in_the_list(
     stored = set(Decision.objects.filter(status="open").values_list("pk", flat=True))
     listed = {int(one["id"]) for one in sir.read(INBOX, status="open")["results"]}
     assert listed == stored
+
+
+def test_answer_to_a_question_says_that_it_needs_words(
+    sir: Caller, question: Callable[[str], Decision]
+) -> None:
+    item = sir.read(f"/api/decisions/{question('Which colour?').pk}/")
+    needs = {one["verdict"]: one["requires_reason"] for one in item["options"]}
+    assert needs == {"answer": True, "approve": False, "reject": True, "abort": True}
+    seen = {"version": item["version"], "digest": item["digest"]}
+    bare = sir.send(f"/api/decisions/{item['id']}/decide", {"verdict": "answer", **seen})
+    assert problem(bare, 422, "invalid")["errors"][0]["path"] == "reason"
+    words = {"verdict": "answer", "reason": "Teal", **seen}
+    assert sir.send(f"/api/decisions/{item['id']}/decide", words).status_code == 200

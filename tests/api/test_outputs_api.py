@@ -129,6 +129,52 @@ def test_bad_upload_is_refused(agent: Caller, held: str, form: dict[str, Any], s
     assert not Output.objects.exists()
 
 
+def test_claims_of_an_upload_may_come_as_a_file(agent: Caller, held: str) -> None:
+    def upload(claims: bytes) -> Any:
+        form = {
+            "file": SimpleUploadedFile("a.txt", b"a"),
+            "title": "t",
+            "assertions": SimpleUploadedFile("claims.json", claims),
+        }
+        return agent.post(f"{held}/outputs", form, format="multipart")
+
+    made = upload(b'[{"claim": "c", "confidence": "inferred", "reasoning": "r"}]')
+    assert made.json()["assertions"][0]["claim"] == "c"
+    problem(upload(b"[{"), 400, "malformed")
+    problem(upload(b" " * (1024 * 1024 + 1)), 413, "too_large")
+    refused = problem(upload(b'{"claim": "c"}'), 422, "invalid")
+    assert refused["errors"][0]["path"] == "assertions"
+
+
+def test_other_field_that_comes_as_a_file_is_refused_by_its_name(agent: Caller, held: str) -> None:
+    form = {
+        "file": SimpleUploadedFile("a.txt", b"a"),
+        "title": "t",
+        "summary": SimpleUploadedFile("s.txt", b"s"),
+    }
+    answer = agent.post(f"{held}/outputs", form, format="multipart")
+    assert problem(answer, 422, "invalid")["errors"][0]["path"] == "summary"
+
+
+@pytest.mark.parametrize(
+    "title", ["a\nb", "a\x1b[2Jb", "a\u202eb", "a\u2028b", "\ufeffa", "a\x85b"]
+)
+def test_title_that_hides_or_turns_text_is_refused(agent: Caller, held: str, title: str) -> None:
+    answer = agent.send(f"{held}/outputs", {"title": title, "content": "c"})
+    [fault] = problem(answer, 422, "invalid")["errors"]
+    assert fault["path"] == "title"
+    assert "U+" in fault["message"]
+    form = {"file": SimpleUploadedFile("a", b"a"), "title": title}
+    assert agent.post(f"{held}/outputs", form, format="multipart").status_code == 422
+    assert not Output.objects.exists()
+
+
+@pytest.mark.parametrize("title", ["报告 👩\u200d💻", "naïve café", "مرحبا", "a|b`c"])
+def test_title_in_any_script_is_kept(agent: Caller, held: str, title: str) -> None:
+    answer = agent.send(f"{held}/outputs", {"title": title, "content": "c"})
+    assert answer.json()["title"] == title
+
+
 def test_upload_over_the_limit_is_413(agent: Caller, held: str) -> None:
     data = SimpleUploadedFile("big", b"x" * (MAX_OUTPUT_BYTES + 1))
     form = {"file": data, "title": "t"}

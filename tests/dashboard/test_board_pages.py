@@ -289,3 +289,16 @@ def test_changes_that_are_too_many_ask_for_a_whole_refresh(sir: User, sir_client
     found = sir_client.get(reverse("dashboard:changes"), {"project": "busy", "after": "0"}).json()
     assert found["reset"] is True
     assert found["hints"] == []
+
+
+def test_log_file_spells_out_what_a_terminal_would_obey(
+    waiting: Waiting, sir_client: Client
+) -> None:
+    text = "\x1b[2J\x1b]0;owned\x07gone\rtab\there \u202eback 中文\n"
+    LogChunk.objects.create(project=waiting.project, task=waiting.step, source="x", text=text)
+    answer = sir_client.get(f"/projects/{waiting.project.slug}/log.txt")
+    with pytest.warns(Warning, match="StreamingHttpResponse must consume asynchronous"):
+        said = b"".join(answer).decode()
+    assert "⟨U+001B⟩[2J⟨U+001B⟩]0;owned⟨U+0007⟩gone" in said
+    assert "tab\there ⟨U+202E⟩back 中文\n" in said
+    assert not {"\x1b", "\x07", "\r", "\u202e"} & set(said)
