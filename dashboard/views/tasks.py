@@ -26,7 +26,6 @@ from dashboard.assessments import (
     upgrade_lines,
 )
 from dashboard.boards import make_step_lines, seat_word, step_label
-from dashboard.costs import cost_words
 from dashboard.defect_lines import defects_part
 from dashboard.engine_texts import engine_words
 from dashboard.forms import CommentForm, ReasonForm
@@ -46,19 +45,13 @@ from dashboard.places import address, board_url, task_key, task_place, task_url
 from dashboard.presenters import assignment_label, task_label
 from dashboard.related_tasks import artifacts_part, child_lines
 from dashboard.shapes import Crumb, Progress
-from dashboard.task_pages import (
-    check_views,
-    output_cards,
-    phase_lines,
-    plan_words,
-    revision_lines,
-)
+from dashboard.task_attempts import assignments_part, outputs_part, plan_part
+from dashboard.task_pages import phase_lines
 from dashboard.vocabulary import WAITING, Label
 from dashboard.work_lines import (
     assignment_lines,
     call_lines,
     comment_views,
-    prompt_line,
     setting_lines,
     waiting_facts,
 )
@@ -69,17 +62,10 @@ from orchestration.models import Project, Task
 from orchestration.rules.download_names import download_name
 from orchestration.selectors.activity import newest_position
 from orchestration.selectors.graph import StepGraph, read_graph, read_step
-from orchestration.selectors.overview import cost_of
 from orchestration.selectors.task_page import (
     asking_decisions_of,
-    assignments_of,
-    list_assignments,
-    list_checks,
     list_children,
     list_comments,
-    list_outputs,
-    list_revisions,
-    newest_prompt,
     read_assessments,
     waiting_for_agent,
 )
@@ -197,15 +183,6 @@ def _steer(request: DashboardRequest, project: Project, found: Task) -> dict[str
     return {}  # whether it can still be steered, every part knows
 
 
-def _plan(request: DashboardRequest, project: Project, found: Task) -> dict[str, Any]:
-    revisions = list_revisions(found)
-    return {
-        "revisions": revision_lines(revisions),
-        "plan_words": plan_words(revisions),
-        "plan_count": len(revisions),
-    }
-
-
 def _steps(request: DashboardRequest, project: Project, found: Task) -> dict[str, Any]:
     if not found.is_planned:
         children = child_lines(list_children(found), project)
@@ -220,25 +197,9 @@ def _steps(request: DashboardRequest, project: Project, found: Task) -> dict[str
     }
 
 
-def _outputs(request: DashboardRequest, project: Project, found: Task) -> dict[str, Any]:
-    items, total = list_outputs(found, every=request.GET.get("outputs") == "all")
-    checks = check_views(list_checks(found))
-    return {"outputs": output_cards(items), "output_total": total, "checks": checks}
-
-
 def _comments(request: DashboardRequest, project: Project, found: Task) -> dict[str, Any]:
     views = comment_views(list_comments(found))
     return {"comments": views, "handoff": next((one for one in views if one.is_handoff), None)}
-
-
-def _assignments(request: DashboardRequest, project: Project, found: Task) -> dict[str, Any]:
-    rows, total = list_assignments(found)
-    return {
-        "assignments": assignment_lines(rows, project),
-        "assignment_total": total,
-        "cost": cost_words(cost_of(assignments_of(found))),
-        "sent": prompt_line(newest_prompt(found), project),
-    }
 
 
 PARTS: dict[str, MakeContext] = {
@@ -246,15 +207,15 @@ PARTS: dict[str, MakeContext] = {
     "waiting": _waiting,
     "assessment": _assessment,
     "steer": _steer,
-    "plan": _plan,
+    "plan": plan_part,
     "steps": _steps,
-    "outputs": _outputs,
+    "outputs": outputs_part,
     "defects": defects_part,
     "artifacts": artifacts_part,
     "loop": loop_part,
     "comments": _comments,
     "mail": mail_part,
-    "assignments": _assignments,
+    "assignments": assignments_part,
 }
 RAIL_PARTS = {
     "packages": "loop",

@@ -58,3 +58,18 @@ def count_running(root: Task) -> int:
     """Count the assignments of a root's tree that are leased now."""
     leased = AssignmentStatus.LEASED.value
     return Assignment.objects.filter(_of_tree(root), status=leased).count()
+
+
+def failure_classes(task: Task) -> dict[int, str]:
+    """Name the class of each failed attempt of a task, as far as it was recorded."""
+    packages = task.validation_packages.exclude(failure_class="").order_by("pk")
+    found = dict(packages.values_list("attempt", "failure_class"))
+    for one in task.failure_context:
+        if one.get("class") and one["class"] != "guidance":
+            found[int(one.get("attempt") or 0)] = str(one["class"])
+    return found
+
+
+def attempt_of_blueprints(task: Task) -> dict[int, int]:
+    """The attempt that each blueprint of a task was locked in, by its id."""
+    return dict(task.blueprints.order_by().values_list("pk", "plan__attempt"))
