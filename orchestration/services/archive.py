@@ -1,12 +1,14 @@
 """The delivery archive of a root, its changelog entry, and the final report of a project.
 
 An archive is written once a root, in the transaction that makes it done, from facts in the database
-only; its Markdown and JSON are locked artifacts of the root. What Sir waived gets a waiver record.
+only; its Markdown and JSON are locked artifacts of the root, and so are the artifacts that its GO
+came with. What Sir waived gets a waiver record.
 Source: DESIGN section 10, FORMATS ("Delivery archive").
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,6 +16,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from orchestration.contracts.archive import WITH_EXCEPTIONS, ArchiveDocument
+from orchestration.contracts.loop import Verdict
 from orchestration.errors import Conflict
 from orchestration.models import (
     AuditEvent,
@@ -22,6 +25,7 @@ from orchestration.models import (
     DeliveryArchive,
     Project,
     Task,
+    ValidationPackage,
 )
 from orchestration.models.prepared import Prepared
 from orchestration.models.rows import new_row
@@ -43,6 +47,8 @@ from orchestration.states import (
 )
 
 MARKDOWN_NAME, JSON_NAME = sorted(ARCHIVE_NAMES, reverse=True)
+ATTACHED = "all_artifacts_from_current_loop"
+"""What a package calls the artifacts of its loop; they are kept as attachments of the archive."""
 
 
 def is_archived(root: Task) -> bool:
@@ -60,8 +66,10 @@ def write_archive(work: Work, root: Task) -> DeliveryArchive | None:
         return None
     work.flush()
     number = len(_archives(root.pk)) + 1
-    document = read_archive(root, number=number, at=work.now)
     with work.as_system():
+        # Before the facts are read: the archive lists what it holds.
+        _lock_attachments(work, root)
+        document = read_archive(root, number=number, at=work.now)
         archive = _lock(work, root, document)
         _add_entry(work, root, archive, document)
         learn_from_archive(work, root, document)
@@ -72,6 +80,22 @@ def write_archive(work: Work, root: Task) -> DeliveryArchive | None:
 @Prepared
 def _archives(root_id: int) -> QuerySet[Any, Any]:
     return DeliveryArchive.objects.filter(task=root_id).order_by("number").values_list("pk")
+
+
+def _lock_attachments(work: Work, root: Task) -> None:
+    """Lock what the sender of the GO made in this loop, as it was sent."""
+    for attempt, verdict, attachments in _newest_package(root.pk):
+        sent = attachments.get(ATTACHED)
+        if sent and verdict == Verdict.GO and attempt == root.attempt:
+            data = json.dumps(sent, ensure_ascii=False, indent=2).encode("utf-8", "replace")
+            lock_document(work, root, f"{ATTACHED}.json", data)
+            work.flush()
+
+
+@Prepared
+def _newest_package(root_id: int) -> QuerySet[Any, Any]:
+    rows = ValidationPackage.objects.filter(task=root_id).order_by("-pk")
+    return rows.values_list("attempt", "verdict", "attachments")[:1]
 
 
 def _lock(work: Work, root: Task, document: ArchiveDocument) -> DeliveryArchive:
