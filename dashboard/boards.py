@@ -21,6 +21,7 @@ from dashboard.phrases import listed
 from dashboard.places import address, task_url, with_query
 from dashboard.presenters import task_label
 from dashboard.vocabulary import WAITING, WAITING_FOR_AGENT, Label, Role
+from orchestration.contracts.loop import Verdict
 from orchestration.models import Project, Task
 from orchestration.selectors.board import Running, Traffic, WorkLeft
 from orchestration.selectors.graph import PhaseSteps, Step, StepEdge, StepGraph
@@ -166,11 +167,23 @@ def _state_note(task: Task, queue: RootQueue | None) -> str:
         return root_reason_words(task, queue)
     if task.status == T.CANCELLED:
         return gettext("by Sir") if task.cancel_reason == "cancelled_by_sir" else ""
-    if task.status in (T.WORKING, T.FAILED) and task.attempt > 1:
-        most = task.project.policy.thresholds.max_retries
-        return gettext("attempt %(n)s of %(all)s") % {"n": task.attempt, "all": most}
+    if task.status in (T.WORKING, T.FAILED):
+        return _attempt_note(task)
     is_told = task.last_outcome == "done"  # the state says so already
     return task.last_outcome[:60] if task.status == T.DONE and not is_told else ""
+
+
+def _attempt_note(task: Task) -> str:
+    """Say which attempt runs or comes next, and the last verdict; Sir's retry counts anew."""
+    verdict = next((one for one in Verdict if task.last_outcome.startswith(f"{one}:")), None)
+    has_failed = task.failure_count or task.transient_failures
+    if not has_failed:
+        return ""
+    most = task.project.policy.thresholds.max_retries
+    numbers = {"verdict": verdict, "n": task.failure_count + 1, "all": most}
+    if verdict is None:
+        return gettext("attempt %(n)s of %(all)s") % numbers
+    return gettext("%(verdict)s, re-plan %(n)s of %(all)s") % numbers
 
 
 # --- Phase graph ----------------------------------------------------------------------------------

@@ -9,7 +9,9 @@ from django.contrib.auth.models import User
 from django.test import Client
 from django.urls import reverse
 
+from dashboard.boards import make_master_row
 from orchestration.models import LogChunk, Project, Task
+from orchestration.selectors.master import MasterTask
 from orchestration.services.audit import seal_events
 from orchestration.services.inbox import open_decision
 from orchestration.services.intake import submit_message
@@ -59,6 +61,27 @@ def test_blocked_step_names_its_blocker(sir: User, sir_client: Client) -> None:
     node = sir_client.get(reverse("dashboard:node", args=["blocked", child(root, "b").pk]))
     assert b"by a" in node.content
     assert b"Blocked" in node.content
+
+
+@pytest.mark.parametrize(
+    ("outcome", "failures", "passing", "note"),
+    [
+        ("NO-GO: TC-1 failed", 1, 0, "NO-GO, re-plan 2 of 3"),
+        ("INDETERMINATE: the network is down", 0, 4, "INDETERMINATE, re-plan 1 of 3"),
+        ("failed: it broke", 2, 0, "attempt 3 of 3"),
+        # Sir has let it be tried again: what failed before counts no more.
+        ("NO-GO: TC-1 failed", 0, 0, ""),
+    ],
+)
+@pytest.mark.parametrize("status", ["failed", "working"])
+def test_list_says_what_the_loop_said_and_which_attempt_it_is(
+    outcome: str, failures: int, passing: int, note: str, status: str
+) -> None:
+    task = Task(
+        project=Project(slug="x", key_prefix="X"), number=1, status=status, attempt=4,
+        last_outcome=outcome, failure_count=failures, transient_failures=passing,
+    )  # fmt: skip
+    assert make_master_row(MasterTask(task), task.project).note == note
 
 
 def test_node_by_itself_leads_where_the_whole_graph_leads(sir: User, sir_client: Client) -> None:
