@@ -15,10 +15,14 @@ from orchestration.runner.worktrees import worktree_places
 from tests.runner.sandboxes import findings, kinds_that_hold
 
 
-def git(place: Path, *words: str) -> None:
+def git(place: Path, *words: str) -> str:
+    """Run git in a place. Return what it says."""
     settings = ("-c", "user.name=t", "-c", "user.email=t@example.org")
     command = [shutil.which("git") or "git", *settings, *words]
-    subprocess.run(command, cwd=place, check=True, capture_output=True)  # noqa: S603 (our words)
+    done = subprocess.run(  # noqa: S603 (our words)
+        command, cwd=place, check=True, capture_output=True, text=True
+    )
+    return done.stdout.strip()
 
 
 @pytest.fixture
