@@ -78,7 +78,7 @@ def test_list_says_what_the_loop_said_and_which_attempt_it_is(
     outcome: str, failures: int, passing: int, note: str, status: str
 ) -> None:
     task = Task(
-        project=Project(slug="x", key_prefix="X"), number=1, status=status, attempt=4,
+        pk=1, project=Project(pk=1, slug="x", key_prefix="X"), number=1, status=status, attempt=4,
         last_outcome=outcome, failure_count=failures, transient_failures=passing,
     )  # fmt: skip
     assert make_master_row(MasterTask(task), task.project).note == note
