@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from django.utils.translation import gettext
+from django.utils.translation import gettext, ngettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from dashboard.phrases import listed
@@ -42,7 +42,8 @@ PATTERNS: tuple[tuple[re.Pattern[str], str | StrPromise], ...] = tuple(
         (r"not possible: not approved: (?P<command>.+)",
          _("not possible: not approved: %(command)s")),
         (r"(?P<n>\d+) claims name a command of their agent's own; (?P<why>.+)",
-         _("%(n)s claims name a command of their agent’s own; %(why)s")),
+         ngettext_lazy("%(n)s claim names a command of its agent’s own; %(why)s",
+                       "%(n)s claims name a command of their agent’s own; %(why)s", "n")),
         (r"(?P<path>.+) is outside of the workspace", _("%(path)s is outside of the workspace")),
         (r"(?P<tool>.+) or a part of it is not installed here",
          _("%(tool)s or a part of it is not installed here")),
@@ -53,7 +54,8 @@ PATTERNS: tuple[tuple[re.Pattern[str], str | StrPromise], ...] = tuple(
         (r"there is no (?P<path>.+) in the workspace", _("there is no %(path)s in the workspace")),
         (r"the text has no note (?P<name>.+)", _("the text has no note %(name)s")),
         (r"(?P<path>.+) was handed in", _("%(path)s was handed in")),
-        (r"(?P<path>.+) exists, (?P<n>\d+) bytes", _("%(path)s exists, %(n)s bytes")),
+        (r"(?P<path>.+) exists, (?P<n>\d+) bytes",
+         ngettext_lazy("%(path)s exists, %(n)s byte", "%(path)s exists, %(n)s bytes", "n")),
         (r"(?P<passed>\d+) passed, (?P<failed>\d+) failed, as claimed",
          _("%(passed)s passed, %(failed)s failed, as claimed")),
         (r"claimed (?P<said>\d+) passed, (?P<bad>\d+) failed; "
@@ -87,9 +89,12 @@ def check_words(text: str) -> str:
         found = pattern.fullmatch(text)
         if found is not None:
             held = found.groupdict()
-            return str(words) % {
+            parts: dict[str, object] = {
                 name: check_words(one) if name == "why" else one for name, one in held.items()
             }
+            if held.get("n", "").isdecimal():
+                parts["n"] = int(held["n"])  # it chooses the plural
+            return str(words % parts)
     return text
 
 

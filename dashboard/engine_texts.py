@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from django.utils.translation import gettext, pgettext_lazy
+from django.utils.translation import gettext, ngettext_lazy, pgettext_lazy
 from django.utils.translation import gettext_lazy as _
 
 from dashboard.assessments import backend_word
@@ -181,6 +181,22 @@ PATTERNS: tuple[tuple[re.Pattern[str], str | StrPromise], ...] = tuple(
         (r"(?P<key>\S+) is done", _("%(key)s is done")),
         (r"(?P<why>.+) \((?P<n>\d+) times\)", _("%(why)s (%(n)s times)")),
         (r"stopped after (?P<n>\d+) tool calls", _("stopped after %(n)s tool calls")),
+        (
+            r"(?P<passed>\d+) of (?P<n>\d+) commands? succeeded(?P<rest>; .+)?",
+            ngettext_lazy(
+                "%(passed)s of %(n)s command succeeded%(rest)s",
+                "%(passed)s of %(n)s commands succeeded%(rest)s",
+                "n",
+            ),
+        ),
+        (
+            r"(?P<n>\d+) steps? done, (?P<skipped>\d+) skipped; every artifact is locked\.",
+            ngettext_lazy(
+                "%(n)s step done, %(skipped)s skipped; every artifact is locked.",
+                "%(n)s steps done, %(skipped)s skipped; every artifact is locked.",
+                "n",
+            ),
+        ),
         (r"(?P<seat>[a-z_]+) failed three times", _("the %(seat)s seat failed three times")),
         (
             r"The seat (?P<seat>[a-z_]+) failed three times in a row\. Try again\?",
@@ -188,11 +204,19 @@ PATTERNS: tuple[tuple[re.Pattern[str], str | StrPromise], ...] = tuple(
         ),
         (
             r"(?P<n>\d+) attempts failed in a row\. What now\?",
-            _("%(n)s attempts failed in a row. What now?"),
+            ngettext_lazy(
+                "%(n)s attempt failed. What now?",
+                "%(n)s attempts failed in a row. What now?",
+                "n",
+            ),
         ),
         (
             r"May these (?P<n>\d+) commands run on this machine\?",
-            _("May these %(n)s commands run on this machine?"),
+            ngettext_lazy(
+                "May this command run on this machine?",
+                "May these %(n)s commands run on this machine?",
+                "n",
+            ),
         ),
         (
             r"Apply the proposed fix to step (?P<step>[^?]+)\?",
@@ -240,10 +264,16 @@ def engine_words(text: str) -> str:
     for pattern, words in PATTERNS:
         found = pattern.fullmatch(text)
         if found is not None:
-            return str(words) % {
-                name: _part(name, held) for name, held in found.groupdict().items()
-            }
+            return put_in(words, found.groupdict())
     return text
+
+
+def put_in(words: str | StrPromise, found: Mapping[str, str]) -> str:
+    """Put what a pattern found into its words; a plural is chosen by `n`."""
+    parts: dict[str, object] = {name: _part(name, held) for name, held in found.items()}
+    if found.get("n", "").isdecimal():
+        parts["n"] = int(found["n"])
+    return str(words % parts)
 
 
 def finding_words(text: str) -> str:
@@ -282,4 +312,6 @@ def _part(name: str, held: str) -> str:
         return str(severity_label(held).word)
     if name == "steps":
         return step_names(held)
+    if name == "rest":  # what each command that failed did: its words, then its state
+        return held or ""
     return "; ".join(map(engine_words, held.split("; "))) if name == "why" else held

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import pgettext_lazy
+from django.utils.translation import ngettext, ngettext_lazy, pgettext_lazy
 
 from dashboard.charts import LogLine
 from dashboard.engine_texts import engine_words, who_words
@@ -35,11 +35,19 @@ EVENT_WORDS: Mapping[str, str | StrPromise] = {
     "task.cancelled": _("cancelled: %(why)s"),
     "task.progress": _("progress: step %(actual_steps)s %(why)s"),
     "assignment.expired": _("lease ended: %(why)s"),
-    "plan.drafted": _("plan revision %(revision)s, %(steps)s steps"),
+    "plan.drafted": ngettext_lazy(
+        "plan revision %(revision)s, %(steps)s step",
+        "plan revision %(revision)s, %(steps)s steps",
+        "steps",
+    ),
     "plan.audited": _("audit of revision %(revision)s: %(verdict)s"),
     "plan.needs_revision": _("revision %(revision)s goes back"),
     "plan.rejected": _("revision %(revision)s rejected"),
-    "blueprint.locked": _("blueprint v%(number)s locked, %(steps)s steps"),
+    "blueprint.locked": ngettext_lazy(
+        "blueprint v%(number)s locked, %(steps)s step",
+        "blueprint v%(number)s locked, %(steps)s steps",
+        "steps",
+    ),
     "review.pass": _("QA passed it"),
     "review.fail": _("QA found defects: %(defects)s"),
     "validation.packaged": _("verdict %(verdict)s %(why)s"),
@@ -70,6 +78,7 @@ AUDIT_WORDS: Mapping[str, str | StrPromise] = {
     AuditVerdict.NEEDS_REVISION.value: pgettext_lazy("audit", "needs revision"),
     AuditVerdict.REJECTED.value: pgettext_lazy("audit", "rejected"),
 }
+COUNTED_EVENTS = frozenset({"plan.drafted", "blueprint.locked"})
 BAD_EVENTS = frozenset({"task.failed", "task.fatal", "review.fail", "defect.rejected"})
 BAD_STARTS = ("E ", "Traceback (", "ERROR", "FAILED", "error:", "fatal:")
 
@@ -104,7 +113,9 @@ def shortened(text: str) -> str:
     if len(text) <= LINE_CHARACTERS:
         return text
     left = len(text) - LINE_CHARACTERS
-    return f"{text[:LINE_CHARACTERS]} " + str(_("… %(n)s more characters")) % {"n": left}
+    return f"{text[:LINE_CHARACTERS]} " + (
+        ngettext("… %(n)s more character", "… %(n)s more characters", left) % {"n": left}
+    )
 
 
 def _line(row: LogRow, project: Project, shown_root: int | None) -> LogLine:
@@ -115,8 +126,8 @@ def _line(row: LogRow, project: Project, shown_root: int | None) -> LogLine:
     if not row.event:
         look = "bad" if row.text.startswith(BAD_STARTS) else ""
         return LogLine(row.at, step, who_words(row.source), shortened(row.text), look)
-    words = str(EVENT_WORDS.get(row.event, row.event))
-    text = shortened((words % _facts(row)).rstrip(":： "))
+    words = EVENT_WORDS.get(row.event, row.event)
+    text = shortened(str(words % _facts(row)).rstrip(":： "))
     return LogLine(
         row.at, step, who_words(row.source), text, "bad" if row.event in BAD_EVENTS else ""
     )
@@ -125,6 +136,8 @@ def _line(row: LogRow, project: Project, shown_root: int | None) -> LogLine:
 def _facts(row: LogRow) -> _Facts:
     """The facts of an event, its codes said in words."""
     facts = _Facts(row.facts or {})
+    if row.event in COUNTED_EVENTS:
+        facts["steps"] = int(facts["steps"] or 0)
     for name in ("why", "question"):
         if isinstance(facts.get(name), str):
             facts[name] = engine_words(facts[name])

@@ -78,7 +78,7 @@ def not_ready_words(reason: str, params: Mapping[str, Any] | None = None) -> str
     """Why a pending task is not offered, in grey words; without params the plain form."""
     code = NotReadyReason(reason)
     if params or code not in NOT_READY_PLAIN:
-        return str(NOT_READY_WORDS[code]) % (params or {})
+        return str(NOT_READY_WORDS[code] % (params or {}))
     return str(NOT_READY_PLAIN[code])
 
 

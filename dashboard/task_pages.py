@@ -211,7 +211,7 @@ def _output_card(item: OutputItem) -> OutputCard:
         title=engine_words(output.title),
         path=output.path,
         note=note,
-        summary="" if output.summary == output.title else output.summary,
+        summary="" if output.summary == output.title else engine_words(output.summary),
         change_note=output.change_note,
         marks=marks_of(output.marks),
         layers=_layer_views(output.task, item.layers),

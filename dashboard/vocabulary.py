@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from django.utils.translation import gettext_lazy as _
-from django.utils.translation import pgettext_lazy
+from django.utils.translation import ngettext_lazy, pgettext_lazy
 
 from orchestration.states import (
     AssignmentStatus,
@@ -87,7 +87,9 @@ NOT_READY_WORDS: Mapping[NotReadyReason, str | StrPromise] = MappingProxyType(
         NotReadyReason.ASSESSING: _("assessing"),
         NotReadyReason.DEPENDENCIES: _("needs %(keys)s"),
         NotReadyReason.PHASE: _("phase %(phase)s open"),
-        NotReadyReason.AWAITING_COMMAND_APPROVAL: _("%(count)s commands to approve"),
+        NotReadyReason.AWAITING_COMMAND_APPROVAL: ngettext_lazy(
+            "%(count)s command to approve", "%(count)s commands to approve", "count"
+        ),
         NotReadyReason.SUSPENDED: _("project suspended"),
         NotReadyReason.SLOTS: _("no free slot"),
         NotReadyReason.QUEUED_ROOT: _("queued, place %(place)s"),

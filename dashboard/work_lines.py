@@ -20,7 +20,7 @@ from dashboard.assessments import backend_word
 from dashboard.boards import seat_word
 from dashboard.clock import short_age
 from dashboard.costs import money
-from dashboard.engine_texts import who_words
+from dashboard.engine_texts import engine_words, who_words
 from dashboard.phrases import listed
 from dashboard.places import address
 from dashboard.presenters import assignment_label
@@ -117,7 +117,13 @@ def _comment(one: Comment) -> CommentView:
     size = f"{len(one.body)} / 500" if is_handoff and body == one.body else ""
     word = KIND_WORDS[CommentType(one.comment_type)]
     return CommentView(
-        one.task.step_key, who_words(one.author), word, body, size, one.created_at, is_handoff
+        one.task.step_key,
+        who_words(one.author),
+        word,
+        engine_words(body),
+        size,
+        one.created_at,
+        is_handoff,
     )
 
 

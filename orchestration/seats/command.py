@@ -146,7 +146,8 @@ def _type_of(expected: Document) -> str:
 
 def _summary(runs: list[Record]) -> str:
     passed = sum(1 for run in runs if run["ok"])
-    return f"{passed} of {len(runs)} commands succeeded"
+    noun = "command" if len(runs) == 1 else "commands"
+    return f"{passed} of {len(runs)} {noun} succeeded"
 
 
 def _handoff(task: Task, runs: list[Record]) -> str:

@@ -170,5 +170,6 @@ def step_report(task: Task) -> tuple[str, str]:
         skipped += reason == SKIPPED_REASON
         listed = f" ({', '.join(made[pk])})" if pk in made else ""
         lines.append(f"- {key} {title}: {reason or status}{listed}")
-    summary = f"{done} steps done, {skipped} skipped; every artifact is locked."
+    noun = "step" if done == 1 else "steps"
+    summary = f"{done} {noun} done, {skipped} skipped; every artifact is locked."
     return "\n".join(lines) + "\n", summary

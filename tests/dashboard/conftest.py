@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group, User
 from django.test import Client
+from django.utils import translation
 
 from orchestration.models import Decision, Project, Task
 from orchestration.services.audit import seal_events
@@ -33,6 +35,12 @@ PATCH = """--- a/greeting.txt
 """
 CHECK = "grep -q hello greeting.txt"
 FIX = {"description": "Spell the `greeting` right.", "patch": PATCH}
+
+
+@pytest.fixture(autouse=True)
+def _language_ends_with_the_test() -> Iterator[None]:
+    yield
+    translation.deactivate()
 
 
 def person(name: str, role: str) -> User:

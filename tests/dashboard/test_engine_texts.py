@@ -36,6 +36,27 @@ def test_every_fixed_text_is_one_that_the_code_writes() -> None:
         ("lease_expired (3 times)", "the lease ran out (3 times)", "租约到期（3 次）"),
         ("The name 'sir' is reserved.", "The name “sir” is reserved.", "名称 “sir” 为系统保留。"),
         ("the receiver answered 503", "the receiver answered 503", "接收方返回 503"),
+        (
+            "0 of 1 command succeeded; ls: failed",
+            "0 of 1 command succeeded; ls: failed",
+            "1 条命令中 0 条成功; ls: failed",
+        ),
+        ("2 of 2 commands succeeded", "2 of 2 commands succeeded", "2 条命令中 2 条成功"),
+        (
+            "1 attempts failed in a row. What now?",
+            "1 attempt failed. What now?",
+            "连续 1 次尝试失败。接下来怎么办？",
+        ),
+        (
+            "May these 1 commands run on this machine?",
+            "May this command run on this machine?",
+            "这 1 条命令可以在本机运行吗？",
+        ),
+        (
+            "1 step done, 0 skipped; every artifact is locked.",
+            "1 step done, 0 skipped; every artifact is locked.",
+            "完成 1 个步骤，跳过 0 个；所有产物均已锁定。",
+        ),
         ("ls there: exit 2", "ls there: exit 2", "ls there：退出码 2"),
         ("low: do 1: exit 2", "Low: do 1: exit 2", "低：do 1：退出码 2"),
         (

@@ -21,6 +21,7 @@ from orchestration.models import (
     ValidationPackage,
 )
 from orchestration.services.artifact_reads import read_artifact
+from orchestration.services.audit import seal_events
 from orchestration.services.intake import NewTask, create_task, submit_message
 from orchestration.services.packages import evidence_link
 from orchestration.services.spawning import NewChild, spawn_task
@@ -389,3 +390,14 @@ def test_earlier_try_of_a_step_is_folded(sir_client: Client) -> None:
     claim(fresh(one), agent)
     page = page_of(sir_client, fresh(one), project)
     assert [line.split()[:2] for line in folded(page, "assignments")] == [["Attempt", "1"]]
+
+
+def test_log_counts_one_step_and_several(sir_client: Client) -> None:
+    project = new_project()
+    submit_plan(project, step("1", run=["true"]))
+    submit_plan(project, step("1", run=["true"]), step("2", run=["true"]))
+    drive(project)
+    seal_events()
+    log = sir_client.get(reverse("dashboard:log", args=[project.slug])).content.decode()
+    assert "locked, 1 step<" in log
+    assert "locked, 2 steps<" in log
