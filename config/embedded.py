@@ -17,6 +17,7 @@ from types import FrameType
 import uvicorn
 import uvloop
 from django.db import connections
+from django.urls import resolve
 
 from config.collector import set_start_aside
 from config.workers import BeatThread, ScheduleWatch, WorkerGroup
@@ -125,6 +126,8 @@ class Embedded:
             signal.signal(number, self._on_signal)
         # A fault in the application ends the start here, before anything works beside it.
         self.server.config.load()
+        # Imports the views, which would come with the first request otherwise.
+        resolve("/")
         set_start_aside()
         if self.workers and self.beat:
             self.workers.start()

@@ -13,6 +13,7 @@ from django.conf import settings
 from django.core.checks import Tags
 from django.core.management.base import BaseCommand, CommandError
 
+from config.collector import set_start_aside
 from config.workers import QUEUES, WorkerGroup
 
 GRACE_SECONDS = 8.0
@@ -40,6 +41,7 @@ class Command(BaseCommand):
         stopping = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, lambda *_: stopping.set())
+        set_start_aside()
         group = WorkerGroup(queues=queues, concurrency=options["concurrency"])
         group.start()
         self.stdout.write(f"Worker {os.getpid()} takes {', '.join(queues)}")
