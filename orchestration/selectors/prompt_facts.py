@@ -10,6 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import Count, QuerySet
+
 from orchestration.models import (
     Agent,
     Assignment,
@@ -21,6 +23,7 @@ from orchestration.models import (
     Verification,
     WikiPage,
 )
+from orchestration.models.prepared import Prepared
 from orchestration.models.rows import fetch_rows
 from orchestration.rules.flow_stages import judge_of
 from orchestration.rules.prompt_facts import (
@@ -108,13 +111,10 @@ def _project(task: Task, *, is_light: bool) -> ProjectFacts:
     roots: list[tuple[str, str, str]] = []
     total = 0
     if not is_light:
-        rows = Task.objects.filter(
-            project=project, parent__isnull=True, kind=TaskKind.TASK.value
-        ).order_by("rank", "pk")
-        total = rows.count()
+        total = sum(count for (count,) in _roots_total(project.pk))
         roots = [
             (f"{project.key_prefix}-{number}", title, MASTER_VIEW[TaskStatus(status)])
-            for number, title, status in rows.values_list("number", "title", "status")[:SHOWN_ROOTS]
+            for number, title, status in _first_roots(project.pk)
         ]
     return ProjectFacts(
         slug=project.slug,
@@ -130,6 +130,22 @@ def _project(task: Task, *, is_light: bool) -> ProjectFacts:
         fix_rounds=policy.thresholds.fix_rounds,
         max_depth=policy.limits.depth,
     )
+
+
+def _roots_of(project_id: int) -> QuerySet[Task]:
+    return Task.objects.filter(project=project_id, parent__isnull=True, kind=TaskKind.TASK.value)
+
+
+@Prepared
+def _roots_total(project_id: int) -> QuerySet[Any, Any]:
+    counted = _roots_of(project_id).order_by().values("project_id").annotate(total=Count("pk"))
+    return counted.values_list("total")
+
+
+@Prepared
+def _first_roots(project_id: int) -> QuerySet[Any, Any]:
+    rows = _roots_of(project_id).order_by("rank", "pk")
+    return rows.values_list("number", "title", "status")[:SHOWN_ROOTS]
 
 
 def _task(task: Task, origin: _Origin, spec: Said | None) -> TaskFacts:
@@ -201,13 +217,16 @@ class _Origin:
 def _origin(task: Task) -> _Origin:
     """The plan's author for a step, else who handed the task in."""
     if task.blueprint_id is not None:
-        rows = Blueprint.objects.filter(pk=task.blueprint_id)
-        suggestions, backend, agent = rows.values_list(
-            "suggestions", "plan__backend", "plan__agent__name"
-        ).get()
+        [(suggestions, backend, agent)] = _blueprint(task.blueprint_id)
         return _Origin(f"agent:{agent}" if agent else backend, suggestions)
     actors = AuditEvent.objects.filter(task=task).order_by("pk").values_list("actor", flat=True)
     return _Origin(actors.first() or SYSTEM)
+
+
+@Prepared
+def _blueprint(blueprint_id: int) -> QuerySet[Any, Any]:
+    rows = Blueprint.objects.filter(pk=blueprint_id)
+    return rows.values_list("suggestions", "plan__backend", "plan__agent__name")
 
 
 def _specification(task: Task, origin: _Origin) -> Said | None:

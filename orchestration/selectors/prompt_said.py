@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import Any
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from orchestration.models import Agent, Comment, Decision, Handshake, Mail, Task
+from orchestration.models.prepared import Prepared
 from orchestration.models.rows import fetch_rows
 from orchestration.rules.prompt_facts import Mailbox, Said
 from orchestration.selectors.predecessors import comment_author
@@ -32,23 +34,32 @@ def evidence_text(value: object) -> str:
 
 def read_corrections(task: Task) -> list[Said]:
     """Corrections of what an executor of this task understood; the next one is told them too."""
-    rows = Handshake.objects.filter(
-        task=task, status=HandshakeStatus.CONFIRMED_WITH_CORRECTION.value
-    ).order_by("-pk")
-    found = rows.values_list("corrections", "answered_by")[:SHOWN_CORRECTIONS]
+    found = _corrections(task.pk)
     return [Said(str(one), by) for corrections, by in reversed(found) for one in corrections]
+
+
+@Prepared
+def _corrections(task_id: int) -> QuerySet[Any, Any]:
+    rows = Handshake.objects.filter(
+        task=task_id, status=HandshakeStatus.CONFIRMED_WITH_CORRECTION.value
+    ).order_by("-pk")
+    return rows.values_list("corrections", "answered_by")[:SHOWN_CORRECTIONS]
 
 
 def read_answers(task: Task) -> list[Said]:
     """What Sir decided about this task, oldest first."""
-    rows = Decision.objects.filter(task=task, status=DecisionStatus.DECIDED.value).order_by("-pk")
-    found = rows.values_list(
-        "reason", "verdict", "question", "decided_by__username", "decided_by_policy"
-    )[:SHOWN_ANSWERS]
     return [
         Said(reason or verdict, f"human:{by}" if by else policy, note=question, kind=verdict)
-        for reason, verdict, question, by, policy in reversed(found)
+        for reason, verdict, question, by, policy in reversed(_answers(task.pk))
     ]
+
+
+@Prepared
+def _answers(task_id: int) -> QuerySet[Any, Any]:
+    rows = Decision.objects.filter(task=task_id, status=DecisionStatus.DECIDED.value)
+    return rows.order_by("-pk").values_list(
+        "reason", "verdict", "question", "decided_by__username", "decided_by_policy"
+    )[:SHOWN_ANSWERS]
 
 
 def read_failures(task: Task) -> list[Said]:

@@ -96,10 +96,21 @@ class Installation:
             f"ON p.id = t.project_id WHERE p.slug = '{project}' AND t.parent_id IS NULL "
             "AND t.status <> 'done'"
         )
+        self._wait_for_none(sql, f"{project} did not finish")
+
+    def wait_for_rest(self) -> None:
+        """Wait until every event is sealed: what was written before is over then."""
+        sql = (
+            "SELECT (SELECT COUNT(*) FROM orchestration_auditevent) - "
+            "(SELECT COUNT(*) FROM orchestration_auditseal)"
+        )
+        self._wait_for_none(sql, "events are left unsealed")
+
+    def _wait_for_none(self, sql: str, otherwise: str) -> None:
         ends = time.monotonic() + WAIT_SECONDS
         while self.query(sql)[0][0]:
             if time.monotonic() > ends:
-                raise RuntimeError(f"{project} did not finish: {self.web.output[-2000:]}")
+                raise RuntimeError(f"{otherwise}: {self.web.output[-2000:]}")
             time.sleep(LOOK_SECONDS)
 
     def new_project(self, policy: Mapping[str, Any] | None = None) -> str:

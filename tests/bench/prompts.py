@@ -44,6 +44,7 @@ def prompt_latencies(installation: Installation) -> list[float]:
         f"WHERE p.slug = '{project}' AND t.step_key = 'last'"
     )
     path = f"api/projects/{project}/tasks/{number}/bootstrap?role=executor"
+    installation.wait_for_rest()
     return [_timed_read(installation, path) for _ in range(READS)]
 
 
