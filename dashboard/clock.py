@@ -8,17 +8,16 @@ from __future__ import annotations
 from datetime import datetime
 
 from django.utils import timezone
-from django.utils.formats import date_format
 from django.utils.translation import gettext
 
 
 def clock_text(at: datetime, *, seconds: bool = False) -> str:
     """24 h clock; today without a date, another day this year as month and day."""
     local, today = timezone.localtime(at), timezone.localdate()
-    clock = date_format(local, "H:i:s" if seconds else "H:i")
+    clock = f"{local:%H:%M:%S}" if seconds else f"{local:%H:%M}"
     if local.date() == today:
         return clock
-    day = date_format(local, "m-d" if local.year == today.year else "Y-m-d")
+    day = f"{local:%m-%d}" if local.year == today.year else local.date().isoformat()
     return f"{day} {clock}"
 
 

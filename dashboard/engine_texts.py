@@ -283,12 +283,15 @@ def finding_words(text: str) -> str:
     return text if said == parts else sentences(said)
 
 
+SEATS, BACKENDS = frozenset(Seat), frozenset(Backend)
+
+
 def who_words(name: str) -> str:
     """Say who wrote or did something: a seat with its backend, or the system; a name stays."""
     seat, _space, backend = name.partition(" ")
-    if seat not in tuple(Seat):
+    if seat not in SEATS:
         seat, backend = backend, seat  # comments name the backend first
-    if seat in tuple(Seat) and backend in tuple(Backend):
+    if seat in SEATS and backend in BACKENDS:
         return gettext("%(seat)s (%(backend)s)") % {
             "seat": seat_word(seat), "backend": backend_word(backend),
         }  # fmt: skip

@@ -101,7 +101,8 @@ def make_log_lines(
     A root stands by its key, `DEMO-9`, and steps of another root than the one shown carry it:
     `DEMO-9/3`.
     """
-    return [_line(row, project, shown_root) for row in rows]
+    names = {name: who_words(name) for name in {row.source for row in rows}}
+    return [_line(row, project, shown_root, names[row.source]) for row in rows]
 
 
 def shortened(text: str) -> str:
@@ -118,19 +119,17 @@ def shortened(text: str) -> str:
     )
 
 
-def _line(row: LogRow, project: Project, shown_root: int | None) -> LogLine:
+def _line(row: LogRow, project: Project, shown_root: int | None, source: str) -> LogLine:
     step = row.step
     if row.root_id is not None and (row.root_id != shown_root or not step):
         key = f"{project.key_prefix}-{row.root_number}"
         step = f"{key}/{step}" if step else key
     if not row.event:
         look = "bad" if row.text.startswith(BAD_STARTS) else ""
-        return LogLine(row.at, step, who_words(row.source), shortened(row.text), look)
+        return LogLine(row.at, step, source, shortened(row.text), look)
     words = EVENT_WORDS.get(row.event, row.event)
     text = shortened(str(words % _facts(row)).rstrip(":： "))
-    return LogLine(
-        row.at, step, who_words(row.source), text, "bad" if row.event in BAD_EVENTS else ""
-    )
+    return LogLine(row.at, step, source, text, "bad" if row.event in BAD_EVENTS else "")
 
 
 def _facts(row: LogRow) -> _Facts:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import cache
 
 from django import template
 from django.templatetags.static import static
@@ -18,6 +19,7 @@ DIGEST_HEAD, DIGEST_TAIL = 8, 4
 
 
 @register.simple_tag
+@cache
 def icon(name: str, css_class: str = "") -> SafeString:
     """Draw one icon of the sprite, hidden from readers: the word beside it says it."""
     return format_html(
@@ -33,14 +35,11 @@ def moment(at: datetime | None, form: str = "clock") -> SafeString | str:
     """A time with its exact value. Forms: clock, seconds, age (3 h), length (3 h 04 min), ago."""
     if at is None:
         return ""
-    elapsed = (timezone.now() - at).total_seconds()
-    words = {
-        "clock": lambda: clock_text(at),
-        "seconds": lambda: clock_text(at, seconds=True),
-        "age": lambda: short_age(elapsed),
-        "length": lambda: long_age(elapsed),
-        "ago": lambda: ago_words(elapsed),
-    }[form]()
+    if form in ("clock", "seconds"):
+        words = clock_text(at, seconds=form == "seconds")
+    else:
+        elapsed = (timezone.now() - at).total_seconds()
+        words = {"age": short_age, "length": long_age, "ago": ago_words}[form](elapsed)
     exact = timezone.localtime(at).isoformat(" ", "seconds")
     grows = format_html(' data-age="{}"', form) if form in ("age", "length") else ""
     return format_html(

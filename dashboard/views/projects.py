@@ -44,7 +44,7 @@ from dashboard.shapes import Crumb, Progress
 from dashboard.timelines import make_gantt
 from orchestration.access import access_project, access_task
 from orchestration.errors import CountersignError, NotFound
-from orchestration.models import Assignment, Project, Task
+from orchestration.models import Project, Task
 from orchestration.selectors.activity import newest_position
 from orchestration.selectors.board import (
     Observation,
@@ -59,11 +59,12 @@ from orchestration.selectors.master import (
     count_by_status,
     describe_roots,
     done_of,
-    list_master,
+    list_roots,
     pick_root,
 )
-from orchestration.selectors.overview import cost_of, list_projects
-from orchestration.selectors.root_queue import queue_for, read_root_queue
+from orchestration.selectors.overview import cost_of_project, list_projects
+from orchestration.selectors.root_queue import make_queue, queue_for, running_roots
+from orchestration.selectors.trees import read_trees
 from orchestration.services.projects import draining_count, pause_project, resume_project
 
 PAGE = "dashboard/projects/board.html"
@@ -101,7 +102,7 @@ def board(request: DashboardRequest, slug: str) -> HttpResponse:
         "project_slug": project.slug,
         "position": position,
         "changes_url": address("changes", project=project.slug),
-        "cost": cost_words(cost_of(Assignment.objects.filter(project=project))),
+        "cost": cost_words(cost_of_project(project.pk)),
         "cost_url": with_query(
             request.get_full_path().partition("?")[0],
             {
@@ -148,14 +149,17 @@ def _master_context(
     """The master list: a page of 100 and the true total. Filters and page live in the address."""
     wanted = master_filter(request.GET)
     number = max(read_number(request.GET, "page") or 1, 1)
-    tasks, total = list_master(project, wanted, page=number, counts=counts)
+    roots, total = list_roots(project, wanted, page=number, counts=counts)
+    running = running_roots(project)
+    trees = read_trees([one.pk for one in (*roots, *running)])
+    tasks = describe_roots(roots, trees)
     query = {
         "status": wanted.status, "q": wanted.text, "sort": wanted.sort,
         "task": root.pk if root is not None else "",
     }  # fmt: skip
     url = address("board", project.slug)
     current = root.pk if root is not None else None
-    queue = read_root_queue(project)
+    queue = make_queue(project, running, trees)
     return {
         "rows": [make_master_row(one, project, current=current, queue=queue) for one in tasks],
         "root_total": total,

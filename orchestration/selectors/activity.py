@@ -16,14 +16,16 @@ from django.utils import timezone
 
 from orchestration.contracts.hints import HintMessage
 from orchestration.errors import Invalid
-from orchestration.models import AuditEvent, AuditSeal, LogChunk, Task
+from orchestration.models import AuditEvent, AuditSeal, LogChunk
 
 CHANGES_LIMIT = 500
 LOG_CHUNKS = 200
 LOG_LINES = 400
 FIRST_LINES = 200
-PLACE_FIELDS = ("task__number", "task__step_key", "task__root__number")
-"""What a line needs of its task; the rest of 400 tasks is a hundred milliseconds of JSON."""
+PLACE_FIELDS = (
+    "task_id", "task__number", "task__step_key", "task__root_id", "task__root__number",
+)  # fmt: skip
+"""What a line needs of its task; 400 whole tasks are a hundred milliseconds of JSON."""
 SETTLED_AFTER = timedelta(seconds=5)
 """A log row's transaction takes milliseconds: nothing older can still become visible."""
 
@@ -151,7 +153,7 @@ def read_log(
     is_first = cursor == LogCursor()
     chunks = _chunks(project_id, cursor, root_id, is_first=is_first)
     events = _events(project_id, cursor, root_id, is_first=is_first)
-    position = events[-1].seal.position if events else cursor.position
+    position = events[-1].seal__position if events else cursor.position
     if is_first:
         position = max(position, newest_position())
     rows = sorted([*_lines(chunks), *map(_event_row, events)], key=lambda row: row.at)
@@ -160,36 +162,39 @@ def read_log(
 
 def _chunks(
     project_id: int, cursor: LogCursor, root_id: int | None, *, is_first: bool
-) -> list[LogChunk]:
+) -> list[Any]:
     rows = LogChunk.objects.filter(project_id=project_id)
-    rows = rows.select_related("task__root", "assignment__agent").only(
-        "source", "text", "at", "assignment__agent__name", *PLACE_FIELDS
-    )
     if root_id is not None:
         rows = rows.filter(Q(task=root_id) | Q(task__root=root_id))
     if is_first:
-        return list(rows.order_by("-pk")[:LOG_CHUNKS])[::-1]
-    return list(
-        rows.filter(pk__gt=cursor.settled).exclude(pk__in=cursor.seen).order_by("pk")[:LOG_CHUNKS]
-    )
+        rows = rows.order_by("-pk")
+    else:
+        rows = rows.filter(pk__gt=cursor.settled).exclude(pk__in=cursor.seen).order_by("pk")
+    found = rows.values_list(
+        "pk", "at", "text", "source", "assignment__agent__name", *PLACE_FIELDS, named=True
+    )[:LOG_CHUNKS]
+    return list(found)[::-1] if is_first else list(found)
 
 
 def _events(
     project_id: int, cursor: LogCursor, root_id: int | None, *, is_first: bool
-) -> list[AuditEvent]:
+) -> list[Any]:
     rows: QuerySet[AuditEvent] = AuditEvent.objects.filter(
         project_id=project_id, kind__in=LOGGED_KINDS, seal__isnull=False
-    ).select_related("seal", "task__root")
-    rows = rows.only("kind", "actor", "after", "why", "at", "seal__position", *PLACE_FIELDS)
+    )
     if root_id is not None:
         rows = rows.filter(Q(task=root_id) | Q(task__root=root_id))
     if is_first:
-        return list(rows.order_by("-seal__position")[:LOG_CHUNKS])[::-1]
-    rows = rows.filter(seal__position__gt=cursor.position)
-    return list(rows.order_by("seal__position")[:LOG_LINES])
+        rows = rows.order_by("-seal__position")
+    else:
+        rows = rows.filter(seal__position__gt=cursor.position).order_by("seal__position")
+    found = rows.values_list(
+        "kind", "actor", "after", "why", "at", "seal__position", *PLACE_FIELDS, named=True
+    )[: LOG_CHUNKS if is_first else LOG_LINES]
+    return list(found)[::-1] if is_first else list(found)
 
 
-def _advance(cursor: LogCursor, chunks: Sequence[LogChunk], position: int) -> LogCursor:
+def _advance(cursor: LogCursor, chunks: Sequence[Any], position: int) -> LogCursor:
     edge = timezone.now() - SETTLED_AFTER
     old = [chunk.pk for chunk in chunks if chunk.at < edge]
     settled = max([cursor.settled, *old])
@@ -198,29 +203,24 @@ def _advance(cursor: LogCursor, chunks: Sequence[LogChunk], position: int) -> Lo
     return LogCursor(position, settled, seen)
 
 
-def _lines(chunks: Sequence[LogChunk]) -> Iterable[LogRow]:
+def _lines(chunks: Sequence[Any]) -> Iterable[LogRow]:
     for chunk in chunks:
+        source = chunk.assignment__agent__name or chunk.source
         for line in chunk.text.splitlines() or [""]:
-            yield LogRow(chunk.at, *_place(chunk.task), _source(chunk), line)
+            yield LogRow(chunk.at, *_place(chunk), source, line)
 
 
-def _place(task: Task | None) -> tuple[int | None, int | None, str]:
-    """Id and number of a task's root, and its step key."""
-    if task is None:
+def _place(row: Any) -> tuple[int | None, int | None, str]:
+    """Id and number of a row's root, and its step key."""
+    if row.task_id is None:
         return None, None, ""
-    root = task.root or task
-    return root.pk, root.number, task.step_key
+    if row.task__root_id is None:
+        return row.task_id, row.task__number, row.task__step_key
+    return row.task__root_id, row.task__root__number, row.task__step_key
 
 
-def _source(chunk: LogChunk) -> str:
-    held = chunk.assignment
-    if held is not None and held.agent is not None:
-        return held.agent.name
-    return chunk.source
-
-
-def _event_row(event: AuditEvent) -> LogRow:
+def _event_row(event: Any) -> LogRow:
     facts = dict(event.after) if isinstance(event.after, dict) else {}
     facts["why"] = event.why
     source = event.actor.partition(":")[2] or event.actor
-    return LogRow(event.at, *_place(event.task), source, "", event.kind, facts)
+    return LogRow(event.at, *_place(event), source, "", event.kind, facts)

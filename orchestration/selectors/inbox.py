@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from statistics import median
 
 from django.db.models import Count, Q, QuerySet
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from orchestration.access import Viewer, visible_decisions
@@ -25,9 +26,11 @@ STOPS = frozenset({DecisionKind.MAX_RETRIES.value, DecisionKind.SAFE_STOP.value}
 OPEN = DecisionStatus.OPEN.value
 HISTORY_PAGE = 50
 ORDERING = (
-    "project_id", "kind", "priority", "created_at", "task__parent_id", "task__root_id",
+    "project_id", "kind", "priority", "created_at", "task_id",
 )  # fmt: skip
 """The columns that the order of the inbox and the count of what waits are made of."""
+TOP = Coalesce("task__root", "task")
+"""The root of a decision's task; a thousand tasks are not made for it."""
 COUNTED_BY_CONTENT = frozenset(
     {DecisionKind.COMMAND_APPROVAL.value, DecisionKind.PLAN_REJECTED.value}
 )
@@ -75,7 +78,7 @@ def list_open(*, user_id: int, wanted: InboxFilter | None = None) -> list[InboxI
     Shape: the decisions know what orders them; `with_cards` reads the rest of those that are shown.
     """
     found = _narrow(Decision.objects.filter(status=OPEN), wanted or InboxFilter())
-    rows = list(found.select_related("task").only(*ORDERING).order_by("pk"))
+    rows = list(found.annotate(top_id=TOP).only(*ORDERING).order_by("pk"))
     _add_contents(rows)
     blocks = count_blocked(rows)
     seen = _seen_ids(user_id)
@@ -145,8 +148,16 @@ def _seen_ids(user_id: int) -> frozenset[int]:
 def waiting_behind(rows: Sequence[Decision]) -> WaitingWork:
     """Load the unfinished work that decisions may hold up."""
     projects = sorted({row.project_id for row in rows})
-    roots = sorted({row.task.lineage_root_id for row in rows if row.task is not None})
+    roots = sorted({pk for row in rows if (pk := _top_of(row)) is not None})
     return load_waiting_work(roots, projects)
+
+
+def _top_of(row: Decision) -> int | None:
+    """The root of a decision's task, from the row where the statement brought it."""
+    if "top_id" in row.__dict__:
+        known: int | None = row.__dict__["top_id"]
+        return known
+    return row.task.lineage_root_id if row.task is not None else None
 
 
 def count_blocked(

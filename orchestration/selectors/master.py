@@ -14,7 +14,8 @@ from django.db.models import Case, Count, IntegerField, Q, QuerySet, When
 from django.db.models.functions import Coalesce
 
 from orchestration.models import Project, Task
-from orchestration.selectors.board import AT_WORK, agent_work, trees_of, waiting_decisions
+from orchestration.selectors.board import AT_WORK, waiting_decisions
+from orchestration.selectors.trees import TreeFacts, read_trees
 from orchestration.states import SKIPPED_REASON, TaskKind, TaskStatus
 
 MASTER_PAGE = 100
@@ -86,12 +87,20 @@ def roots_of(project: Project) -> QuerySet[Task]:
 
 
 def list_master(
+    project: Project, wanted: MasterFilter | None = None, *, page: int = 1
+) -> tuple[list[MasterTask], int]:
+    """List one page of the master list as its rows, and the number of all tasks that match."""
+    tasks, total = list_roots(project, wanted, page=page)
+    return describe_roots(tasks), total
+
+
+def list_roots(
     project: Project,
     wanted: MasterFilter | None = None,
     *,
     page: int = 1,
     counts: Mapping[str, int] | None = None,
-) -> tuple[list[MasterTask], int]:
+) -> tuple[list[Task], int]:
     """List one page of the master list and the number of all tasks that match.
 
     Order: in progress, pending, done, cancelled; the first two by rank, the others newest first.
@@ -112,7 +121,7 @@ def list_master(
         tasks = list(Task.objects.filter(pk__in=ids).defer(*UNREAD).order_by(*order))
     else:
         tasks = _in_list_order(rows, counts, start)
-    return describe_roots(tasks), sum(counts.values())
+    return tasks, sum(counts.values())
 
 
 def _names(project: Project, text: str) -> Q:
@@ -157,8 +166,13 @@ def _place(task: Task) -> tuple[int, int, int]:
     return group, task.rank if group < 2 else -task.number, task.pk
 
 
-def describe_roots(tasks: Sequence[Task]) -> list[MasterTask]:
-    """Add steps, what waits for Sir in the whole subtree, and who has to come, to some roots."""
+def describe_roots(
+    tasks: Sequence[Task], trees: Mapping[int, TreeFacts] | None = None
+) -> list[MasterTask]:
+    """Add steps, what waits for Sir in the whole subtree, and who has to come, to some roots.
+
+    Shape: `trees` of these roots at least, where the caller has read them already.
+    """
     found = {task.pk: MasterTask(task) for task in tasks}
     steps = (
         Task.objects.filter(parent__in=found, is_superseded=False)
@@ -168,14 +182,9 @@ def describe_roots(tasks: Sequence[Task]) -> list[MasterTask]:
     for parent, total, finished in steps.values_list("parent", "total", "done"):
         if parent is not None:
             found[parent].steps_total, found[parent].steps_done = total, finished
-    trees = trees_of(found)
-    top = Coalesce("task__root", "task")
-    asked = waiting_decisions().filter(task__in=trees).annotate(top=top).values("top")
-    for pk, count in asked.annotate(n=Count("pk")).values_list("top", "n"):
-        found[pk].waiting = count
-    waiting = agent_work().filter(task__in=trees).annotate(top=top).order_by()
-    for pk in waiting.values_list("top", flat=True).distinct():
-        found[pk].needs_agent = True
+    known = read_trees(found) if trees is None else trees
+    for pk, row in found.items():
+        row.waiting, row.needs_agent = known[pk].asked, known[pk].needs_agent
     return list(found.values())
 
 

@@ -195,19 +195,30 @@ def costs_by_project() -> Mapping[int, Cost]:
     return _costs(Assignment.objects.all())
 
 
+def cost_of_project(project_id: int) -> Cost:
+    """Add up what agents reported for a project."""
+    return _costs(Assignment.objects.filter(project=project_id)).get(project_id, Cost())
+
+
 def cost_of(rows: QuerySet[Assignment]) -> Cost:
-    """Add up what agents reported for some assignments."""
-    found = _costs(rows).values()
-    return Cost(sum(one.reported for one in found), sum(one.unknown for one in found))
+    """Add up what agents reported for some assignments, of a task or of a few."""
+    found = _of_agents(rows).aggregate(usd=Sum(USD), told=Count(USD), n=Count("pk"))
+    return Cost(found["usd"] or 0.0, found["n"] - found["told"])
+
+
+USD = Cast(KeyTextTransform("cost_usd", "usage"), FloatField())
+
+
+def _of_agents(rows: QuerySet[Assignment]) -> QuerySet[Assignment]:
+    return rows.filter(backend=Backend.EXTERNAL.value, leased_at__isnull=False).order_by()
 
 
 def _costs(rows: QuerySet[Assignment]) -> Mapping[int, Cost]:
     """Count all work from an index alone, and read the usage only of what told its cost."""
-    done = rows.filter(backend=Backend.EXTERNAL.value, leased_at__isnull=False).order_by()
+    done = _of_agents(rows)
     counts = dict(done.values_list("project").annotate(n=Count("*")))
-    cost = Cast(KeyTextTransform("cost_usd", "usage"), FloatField())
     told = done.filter(usage__has_key="cost_usd").values_list("project")
-    sums = {pk: (usd, n) for pk, usd, n in told.annotate(usd=Sum(cost), n=Count(cost))}
+    sums = {pk: (usd, n) for pk, usd, n in told.annotate(usd=Sum(USD), n=Count(USD))}
     costs = {}
     for pk, worked in counts.items():
         reported, known = sums.get(pk, (None, 0))

@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from django.db.models import Q
-from django.db.models.functions import Coalesce
+from django.db.models import Q, QuerySet
 
-from orchestration.models import Assignment, Project, Task
+from orchestration.models import Project, Task
 from orchestration.models.statements import ROOT_TAKES_NO_PLACE
-from orchestration.selectors.board import agent_work, trees_of, waiting_decisions
-from orchestration.states import AssignmentStatus, TaskStatus
+from orchestration.selectors.master import UNREAD
+from orchestration.selectors.trees import TreeFacts, read_trees
+from orchestration.states import TaskStatus
 
 MAX_PLACES = 200
 """Places that are told; further back only that there are more."""
@@ -44,35 +44,40 @@ def queue_for(project: Project, roots: Sequence[Task]) -> RootQueue:
 
 
 def read_root_queue(project: Project) -> RootQueue:
-    """Read the queue of a project. Shape: at most five queries, however many wait."""
-    roots = Task.objects.filter(project=project, parent__isnull=True, is_planned=True)
-    waiting = roots.filter(status=TaskStatus.PENDING.value, remaining_dependencies=0)
+    """Read the queue of a project. Shape: at most four queries, however many wait."""
+    roots = running_roots(project)
+    return make_queue(project, roots, read_trees([one.pk for one in roots]) if roots else {})
+
+
+def make_queue(
+    project: Project, running: Sequence[Task], trees: Mapping[int, TreeFacts]
+) -> RootQueue:
+    """Read who waits behind the running roots, whose trees are known."""
+    waiting = _planned(project).filter(status=TaskStatus.PENDING.value, remaining_dependencies=0)
     # The order in which `waiting_roots` starts them.
     order = waiting.order_by("-attempt", "rank", "pk").values_list("pk", flat=True)[:MAX_PLACES]
+    holders = tuple(Holder(root, _waits_for(trees[root.pk])) for root in running)
+    return RootQueue({pk: n for n, pk in enumerate(order, 1)}, holders)
+
+
+def running_roots(project: Project) -> list[Task]:
+    """The first roots that take a place, by rank."""
     not_begun = Q(status=TaskStatus.WAITING_HUMAN.value, asked_from=TaskStatus.PENDING.value)
     # Said as what they are, not as what they are not: so an index finds them in a long list.
-    busy = roots.filter(status__in=[one for one in TaskStatus if one not in ROOT_TAKES_NO_PLACE])
-    running = list(busy.exclude(not_begun).order_by("rank", "pk")[:SHOWN_HOLDERS])
+    taking = [one.value for one in TaskStatus if one not in ROOT_TAKES_NO_PLACE]
+    busy = _planned(project).filter(status__in=taking).exclude(not_begun)
+    running = list(busy.defer(*UNREAD).order_by("rank", "pk")[:SHOWN_HOLDERS])
     for root in running:
         root.project = project
-    return RootQueue({pk: n for n, pk in enumerate(order, 1)}, _holders(running))
+    return running
 
 
-def _holders(roots: Sequence[Task]) -> tuple[Holder, ...]:
-    """Say what each root at work waits for; one of which anything is leased waits for nobody."""
-    ids = [root.pk for root in roots]
-    if not ids:
-        return ()
-    top, trees = Coalesce("task__root", "task"), trees_of(ids)
-    leased = Assignment.objects.filter(status=AssignmentStatus.LEASED.value, is_clock_stopped=False)
-    sets = [
-        set(rows.filter(task__in=trees).annotate(top=top).values_list("top", flat=True))
-        for rows in (leased, waiting_decisions(), agent_work())
-    ]
-    return tuple(Holder(root, _waits_for(root.pk, *sets)) for root in roots)
+def _planned(project: Project) -> QuerySet[Task]:
+    return Task.objects.filter(project=project, parent__isnull=True, is_planned=True)
 
 
-def _waits_for(pk: int, moving: set[int], asked: set[int], queued: set[int]) -> str:
-    if pk in moving:
+def _waits_for(tree: TreeFacts) -> str:
+    """One of which anything is leased waits for nobody."""
+    if tree.is_leased:
         return ""
-    return "sir" if pk in asked else "agent" if pk in queued else ""
+    return "sir" if tree.asked else "agent" if tree.needs_agent else ""

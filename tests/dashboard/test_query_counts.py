@@ -14,14 +14,14 @@ from tests.factories import agent_step, drive, new_project, step, submit_plan
 
 SIZES = [4, 150]
 COUNTS = {
-    "/": 30,
+    "/": 31,
     "/inbox/": 15,
     "/inbox/history/": 10,
     "/inbox/{decision}/": 23,
-    "/projects/": 11,
-    "/projects/size/": 41,
+    "/projects/": 12,
+    "/projects/size/": 38,
     "/projects/size/tasks/{root}/": 41,
-    "/audit/": 13,
+    "/audit/": 12,
     "/changes/?after=999999&project=size": 6,
     "/projects/size/log/": 7,
     "/projects/size/tasks/{step}/node/": 13,
