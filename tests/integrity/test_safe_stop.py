@@ -6,6 +6,7 @@ from collections.abc import Callable
 from io import StringIO
 
 import pytest
+from django.apps import apps
 from django.core.management import CommandError, call_command
 from django.db import connection
 
@@ -178,18 +179,19 @@ PLANTED: dict[str, Plant] = {
 KINDS = {"broken_link": "broken_seal", "lost_task": "dangling_dependency"}
 
 
-def everything_else(root: Task) -> dict[str, list[tuple[object, ...]]]:
+WRITTEN = {"project", "decision", "notice", "auditevent", "auditseal"}
+"""Tables that a stop writes: the project's state, the item, who is told, and the trail."""
+
+
+def everything_else() -> dict[str, list[tuple[object, ...]]]:
     """Every row of the engine that a stop must leave alone."""
-    tables = (
-        "task", "assignment", "plan", "blueprint", "output", "artifact", "defect",
-        "taskdependency", "comment", "experience",
-    )  # fmt: skip
+    tables = [one._meta.db_table for one in apps.get_app_config("orchestration").get_models()]
     found: dict[str, list[tuple[object, ...]]] = {}
     with connection.cursor() as cursor:
         for name in tables:
-            cursor.execute(f"SELECT * FROM orchestration_{name} ORDER BY id")
-            found[name] = cursor.fetchall()
-    return found
+            cursor.execute(f"SELECT * FROM {name} ORDER BY 1")
+            found[name.removeprefix("orchestration_")] = cursor.fetchall()
+    return {name: rows for name, rows in found.items() if name not in WRITTEN}
 
 
 @pytest.mark.parametrize("name", PLANTED)
@@ -197,11 +199,13 @@ def test_a_planted_fault_stops_the_project_and_sir_resumes_it_after_repair(
     root: Task, name: str
 ) -> None:
     repair = PLANTED[name](root)
-    before = everything_else(root)
+    before, trail = everything_else(), AuditEvent.objects.count()
     found = check_project(project_id=root.project_id, actor=SYSTEM, source="test")
     assert KINDS.get(name, name) in {one.kind for one in found.faults}
     assert found.is_stopped
-    assert everything_else(root) == before
+    assert everything_else() == before
+    told = AuditEvent.objects.order_by("pk").values_list("kind", flat=True)[trail:]
+    assert list(told) == ["project.safe_stop", "decision.opened"]
     assert Project.objects.get(pk=root.project_id).status == "safe_stop"
     item = open_decision_of(found.project)
     assert (item.kind, item.is_p0, item.priority, item.task_id) == ("safe_stop", True, 1, None)
@@ -219,6 +223,28 @@ def test_a_planted_fault_stops_the_project_and_sir_resumes_it_after_repair(
     decide(item, "resume", reason="restored from the backup")
     assert Project.objects.get(pk=root.project_id).status == "active"
     assert fresh(root).status == "working"
+
+
+@pytest.mark.parametrize(
+    ("noun", "forced"),
+    [("assignment", "failed"), ("plan", "auditing"), ("defect", "open"), ("project", "active")],
+)
+def test_a_row_of_each_machine_is_held_against_its_history(noun: str, forced: str) -> None:
+    project = new_project("demo")
+    submit_plan(project, step("1", run=["false"], on_failure={"severity": "medium"}))
+    drive(project)
+    pause_project(project_id=project.pk, actor=SYSTEM)
+    table = f"orchestration_{noun}"
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT id, status FROM {table} ORDER BY id")
+        pk, stood = cursor.fetchall()[0]
+    assert stood != forced
+    force(f"UPDATE {table} SET status = %s WHERE id = %s", forced, pk)
+    found = check_project(project_id=project.pk, actor=SYSTEM, source="test")
+    assert [(one.kind, one.subject) for one in found.faults] == [
+        ("unexplained_row", f"{noun}:{pk}")
+    ]
+    assert found.is_stopped
 
 
 def test_a_project_that_sir_paused_before_its_stop_stays_paused(root: Task) -> None:
