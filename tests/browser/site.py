@@ -85,17 +85,23 @@ class Site:
         body = {**sent, "verdict": verdict, "reason": reason}
         self.call("POST", f"decisions/{decision}/decide", body)
 
-    def call(self, method: str, path: str, body: object = None) -> Any:
-        """Ask the API with Sir's own token. Return what it answered."""
-        if not self._token:
-            command = ("create_token", "sir", "--allow-decide", "--quiet")
-            with self._manage(*command) as made:
-                assert made.wait() == 0, made.output
-                self._token = made.lines[-1]
-        headers = {"Authorization": f"Bearer {self._token}"}
+    def agent(self, name: str) -> str:
+        """Make an agent. Return its token."""
+        return self._printed("create_agent", name, "--quiet")
+
+    def call(self, method: str, path: str, body: object = None, *, token: str = "") -> Any:
+        """Ask the API with an agent's token, else with Sir's own. Return what it answered."""
+        if not (token or self._token):
+            self._token = self._printed("create_token", "sir", "--allow-decide", "--quiet")
+        headers = {"Authorization": f"Bearer {token or self._token}"}
         answer = httpx.request(method, f"{self.url}api/{path}", json=body, headers=headers)
         assert answer.is_success, answer.text[:2000]
         return answer.json()
+
+    def _printed(self, *arguments: str) -> str:
+        with self._manage(*arguments) as made:
+            assert made.wait() == 0, made.output
+            return made.lines[-1]
 
     def _manage(self, *arguments: str) -> ManageProcess:
         return manage(*arguments, data_dir=self.data_dir, environment=self.environment)
