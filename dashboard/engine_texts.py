@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from dashboard.assessments import backend_word
 from dashboard.boards import seat_word
 from dashboard.finding_texts import FINDING_PATTERNS, step_names
+from dashboard.format_texts import FORMAT_PATTERNS, FORMAT_TEXTS, yaml_words
 from dashboard.phrases import sentences
 from dashboard.presenters import project_label, severity_label, task_label
 from dashboard.refusal_texts import DELIVERY_PATTERNS, REFUSED, REFUSED_PATTERNS, STOP_PATTERNS
@@ -152,7 +153,7 @@ WHO: Mapping[str, str | StrPromise] = {
     "audit": pgettext_lazy("source", "audit"),
 }
 
-FIXED = {**REASONS, **REFUSALS, **QUESTIONS, **REFUSED, **TITLES}
+FIXED = {**REASONS, **REFUSALS, **QUESTIONS, **REFUSED, **TITLES, **FORMAT_TEXTS}
 
 PATTERNS: tuple[tuple[re.Pattern[str], str | StrPromise], ...] = tuple(
     (re.compile(pattern, re.DOTALL), text)
@@ -249,6 +250,7 @@ PATTERNS: tuple[tuple[re.Pattern[str], str | StrPromise], ...] = tuple(
         *DELIVERY_PATTERNS,
         *STOP_PATTERNS,
         *FINDING_PATTERNS,
+        *FORMAT_PATTERNS,
     )
 )
 
@@ -315,6 +317,8 @@ def _part(name: str, held: str) -> str:
         return str(severity_label(held).word)
     if name == "steps":
         return step_names(held)
+    if name == "yaml":
+        return yaml_words(held)
     if name == "rest":  # what each command that failed did: its words, then its state
         return held or ""
     return "; ".join(map(engine_words, held.split("; "))) if name == "why" else held

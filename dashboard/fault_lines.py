@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dashboard.engine_texts import engine_words
@@ -26,3 +27,9 @@ def fault_line(fault: Fault) -> FaultLine:
     if found is None:
         return FaultLine("", fault["path"], engine_words(fault["message"]))
     return FaultLine(found["line"], fault["path"], engine_words(found["said"]))
+
+
+def fault_text(fault: Mapping[str, str]) -> str:
+    """One fault of a plan in a line: its place, if it has one, and what is wrong there."""
+    path, said = fault.get("path", ""), engine_words(str(fault.get("message", "")))
+    return f"{path}: {said}" if path else said

@@ -15,6 +15,7 @@ from django.utils.translation import pgettext_lazy
 
 from dashboard.assessments import backend_word
 from dashboard.engine_texts import finding_words
+from dashboard.fault_lines import fault_text
 from dashboard.presenters import plan_label
 from dashboard.vocabulary import Label, Role
 from orchestration.models import Agent
@@ -138,7 +139,7 @@ def _said(one: PlanRevision) -> list[Said]:
     """What was found in it, and what its auditor suggests."""
     said = []
     if one.plan.faults:
-        faults = [f"{fault.get('path')}: {fault.get('message')}" for fault in one.plan.faults]
+        faults = [fault_text(fault) for fault in one.plan.faults]
         said.append(Said(_("Malformed"), faults, is_bad=True))
     if one.audit is None:
         return said

@@ -17,6 +17,7 @@ from dashboard.assessments import backend_word
 from dashboard.boards import band_label
 from dashboard.check_texts import check_words
 from dashboard.engine_texts import engine_words, finding_words
+from dashboard.fault_lines import fault_text
 from dashboard.phrases import listed
 from dashboard.presenters import layer_view, output_view, plan_label, trust_view
 from dashboard.reviewed import marks_of
@@ -104,7 +105,7 @@ def _revision(one: PlanRevision) -> RevisionLine:
     if plan.is_light:
         words = gettext("Light plan, not audited")
     if plan.faults:
-        text = "; ".join(f"{fault.get('path')}: {fault.get('message')}" for fault in plan.faults)
+        text = "; ".join(fault_text(fault) for fault in plan.faults)
     if audit is not None:
         by = _name_of(audit.agent, audit.backend)
         findings = [str(check.get("finding", "")) for check in audit.checks if not check.get("ok")]

@@ -181,3 +181,45 @@ def test_only_sir_uploads(viewer_client: Client, client: Client, project: Projec
 
 def test_unknown_project_is_not_found(sir: User, sir_client: Client, project: Project) -> None:
     assert send(sir_client, PLAYBOOK, slug="nowhere").status_code == 404  # type: ignore[attr-defined]
+
+
+STEP = "title: t\nsteps:\n  - id: a\n    action: do\n"
+LIST = "a:\n  title: t\n"
+FAULTY = (
+    "- 1\n- 2\n",
+    "title: t\nsteps: [\n",
+    "title: t\n\tsteps: 1\n",
+    "a: {title: t, rank: x}\n",
+    "a:\n  title: [1]\n  depends_on: [nobody, a]\n  status: LATER\n",
+    "a:\n  title: t\na:\n  title: u\n",
+    "a:\n  - 1\nb: 3\n",
+    "a:\n  title: t\n  depends_on: [b]\nb:\n  title: u\n  depends_on: [a]\n",
+    "a:\n  title: t: u\n",
+    "a: *nothing\n",
+    'a: "no end\n',
+    "a:\n  title: t\n  made: 2026-01-01\n",
+    LIST + "'':\n  title: u\n",
+    "title: t\nsteps: []\n",
+    STEP + "    depends_on: [a, zz]\n  - id: a\n    action: ''\n",
+    STEP + "    run: ['ls | wc', 'ls \"', '', {cmd: ls, argv: [ls]}, {}, 3]\n",
+    STEP + "    writes: [/etc/passwd, ../up, '']\n    phase: x\n    colour: red\n",
+    STEP + "    expected_artifacts: [{}, 3]\n    risk_level: huge\n    irreversible: maybe\n",
+    STEP + "    phase: 1\n    depends_on: [b]\n  - id: b\n    action: do\n    phase: 2\n",
+    STEP + "    depends_on: [b]\n  - id: b\n    action: do\n    depends_on: [a]\n",
+    STEP + "    scope: 3\n    verify: x\n  - action: do\n",
+)
+
+
+@pytest.mark.parametrize("text", FAULTY)
+def test_faults_are_said_in_the_readers_language(
+    text: str, sir: User, sir_client: Client, project: Project
+) -> None:
+    answer = send(sir_client, text, language="zh-hans")
+    page = answer.content.decode()  # type: ignore[attr-defined]
+    alert = page.partition('role="alert"')[2].partition("<p>")[2].partition("</p>")[0]
+    rows = page.partition("fault-table")[2].partition("</table>")[0].partition("<tbody>")[2]
+    said = re.findall(r"<td>(.*?)</td></tr>", rows)
+    assert answer.status_code == 422  # type: ignore[attr-defined]
+    assert len(said) == rows.count("<tr>")
+    told = [re.sub(r"<[^>]+>", "", one) for one in (alert, *said)]
+    assert [one for one in told if not re.search(r"[\u4e00-\u9fff]", one)] == []
