@@ -108,7 +108,7 @@ def test_result_from_claimed_records_both_moves_and_takes_the_next(agent: Caller
 
 
 @pytest.mark.usefixtures("queued")
-def test_identical_report_again_is_a_no_op_with_the_same_next(agent: Caller) -> None:
+def test_c_68_identical_report_again_is_a_no_op_with_the_same_next(agent: Caller) -> None:
     held = claim(agent)
     body = lease(held, **DONE, claim_next={"seats": ["executor"]})
     first = agent.send(here(held, "result"), body).json()
@@ -120,7 +120,7 @@ def test_identical_report_again_is_a_no_op_with_the_same_next(agent: Caller) -> 
 
 
 @pytest.mark.usefixtures("queued")
-def test_contradicting_report_is_409_and_audited(agent: Caller) -> None:
+def test_c_68_contradicting_report_is_409_and_audited(agent: Caller) -> None:
     held = claim(agent)
     agent.send(here(held, "result"), lease(held, **DONE))
     other = lease(held, status="failed", detail="after all not")

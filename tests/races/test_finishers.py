@@ -82,7 +82,7 @@ def test_c_56_phase_stays_closed_while_one_of_its_steps_is_at_work(project: Proj
     assert queued_executors(child(root, "3")) == 1
 
 
-def test_same_report_sent_twice_at_once_is_one_move(project: Project) -> None:
+def test_c_70_same_report_sent_twice_at_once_is_one_move(project: Project) -> None:
     task = direct_task(project)
     agent = about_to_finish(task)
     _, rival = race(
