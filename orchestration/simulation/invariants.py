@@ -10,7 +10,16 @@ from collections.abc import Iterator
 
 from django.db.models import Count, F, Q
 
-from orchestration.models import Artifact, Assignment, AuditEvent, Decision, Project, Task
+from orchestration.models import (
+    Artifact,
+    Assignment,
+    AuditEvent,
+    ControlCommand,
+    Decision,
+    DeliveryArchive,
+    Project,
+    Task,
+)
 from orchestration.services.audit import seal_events, verify_chain
 from orchestration.services.integrity_looks import find_faults
 from orchestration.simulation.oracle import Oracle
@@ -20,10 +29,12 @@ from orchestration.states import (
     TASK_TERMINAL,
     AssignmentStatus,
     DecisionStatus,
+    ProjectStatus,
     TaskStatus,
 )
 
 SHOWN = 5
+WAIVED = "waived: "
 ENDED = [state.value for state in TASK_TERMINAL]
 AT_WORK = frozenset({"working", "review", "waiting_human", "blocked"})
 
@@ -39,6 +50,7 @@ def broken_invariants(project: Project, script: ProjectScript, oracle: Oracle) -
         _too_many_at_once(project),
         _chain(),
         _faults(project),
+        _not_completed(project, oracle),
     )
     broken = [problem for part in parts for problem in part]
     if not oracle.is_over():
@@ -55,9 +67,13 @@ def _named(title: str, rows: list[str]) -> Iterator[str]:
 def _unfinished(project: Project) -> Iterator[str]:
     """Every task has ended, or waits for Sir with an item in his inbox."""
     asked = Decision.objects.filter(project=project, status=DecisionStatus.OPEN.value)
-    rows = Task.objects.filter(project=project, is_superseded=False).exclude(status__in=ENDED)
-    # A spawned child that failed for good has ended too: its spawner was told.
-    rows = rows.exclude(Q(status="failed") & Q(parent__isnull=False))
+    rows = Task.objects.filter(project=project).exclude(status__in=ENDED)
+    # What failed has ended too where a newer plan stands in its place, where its spawner was told,
+    # and where Sir has waived its root.
+    given_up = (
+        Q(is_superseded=True) | Q(blueprint__isnull=True) | Q(root__last_outcome__startswith=WAIVED)
+    )
+    rows = rows.exclude(Q(status="failed") & Q(parent__isnull=False) & given_up)
     rows = rows.exclude(pk__in=asked.values("task_id"))
     yield from _named("neither ended nor waiting for Sir", [
         f"{one} {one.status}" for one in rows.select_related("project").order_by("pk")
@@ -92,7 +108,7 @@ def _root_problem(root: RootScript, task: Task, failed: int) -> str:
     wanted = "cancelled" if root.ends == "cancelled" else "done"
     if task.status != wanted:
         return f"is {task.status}, scripted {wanted}"
-    if (root.ends == "waived") != task.last_outcome.startswith("waived: "):
+    if (root.ends == "waived") != task.last_outcome.startswith(WAIVED):
         return f"ended as {task.last_outcome!r}, scripted {root.ends}"
     if failed != len(root.failures):
         return f"failed {failed} times, scripted {len(root.failures)}"
@@ -137,7 +153,10 @@ def _locked_twice(project: Project) -> Iterator[str]:
     yield from _named("locked twice", [f"{r['task_id']} {r['after__name']}" for r in again])
     if locked.count() != Artifact.objects.filter(project=project).count():
         yield "the trail locks another number of artifacts than there are"
-    # One done task of a plan has exactly one version of each of its outputs, but for fixes.
+    # A task of a plan has one version of each of its outputs, but for fixes.
+    versions = Artifact.objects.filter(project=project, version__gt=1, task__parent__isnull=False)
+    unfixed = versions.filter(task__defects__isnull=True)
+    yield from _named("a second version without a fix", [str(pk) for pk in _pks(unfixed)])
     unlocked = steps.filter(is_planned=False, artifacts__isnull=True)
     yield from _named("done without a locked artifact", [str(pk) for pk in _pks(unlocked)])
 
@@ -160,6 +179,13 @@ def _not_in_the_trail(project: Project) -> Iterator[str]:
         yield from _named(f"{noun}s whose state the trail does not tell", wrong)
         if Counter(told.values()) != Counter(stored.values()):
             yield f"the trail counts other {noun}s than there are"
+    events = AuditEvent.objects.filter(project=project)
+    commands = ControlCommand.objects.filter(project=project).count()
+    if events.filter(kind="loop.commanded").count() != commands:
+        yield "the trail counts other control commands than there are"
+    archives = DeliveryArchive.objects.filter(project=project).count()
+    if events.filter(kind="archive.written").count() != archives:
+        yield "the trail counts other archives than there are"
 
 
 def _too_many_at_once(project: Project) -> Iterator[str]:
@@ -197,6 +223,13 @@ def _chain() -> Iterator[str]:
     _, fault = verify_chain()
     if fault is not None:
         yield f"the audit chain is broken at {fault.position}: {fault.problem}"
+
+
+def _not_completed(project: Project, oracle: Oracle) -> Iterator[str]:
+    """The project says that it is completed when the oracle is at the end."""
+    status = Project.objects.values_list("status", flat=True).get(pk=project.pk)
+    if oracle.is_over() and status != ProjectStatus.COMPLETED:
+        yield f"every root has ended, and the project is {status}"
 
 
 def _faults(project: Project) -> Iterator[str]:

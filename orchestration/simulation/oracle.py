@@ -97,6 +97,14 @@ class Oracle:
         self._start_next()
         return None
 
+    def excepted(self) -> list[str]:
+        """Name the roots that the final report must list: waived by Sir, or given up."""
+        return [
+            key for key, root in self.script.roots.items()
+            if self.state[key] == CANCELLED
+            or (self.state[key] == COMPLETED and root.sir is Verdict.WAIVE)
+        ]  # fmt: skip
+
     def is_over(self) -> bool:
         """Whether every root has ended."""
         return all(state in (COMPLETED, CANCELLED) for state in self.state.values())

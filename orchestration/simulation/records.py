@@ -13,7 +13,14 @@ from orchestration.models import Assignment, AuditEvent, ControlCommand, Project
 from orchestration.selectors.tasks import master_list, master_status
 from orchestration.services.prompts import build_prompt
 from orchestration.simulation.cast import BASE_URL
-from orchestration.simulation.oracle import FAILED, IN_PROGRESS, PENDING, Expected, Oracle
+from orchestration.simulation.oracle import (
+    FAILED,
+    IN_PROGRESS,
+    PENDING,
+    TERMINATE,
+    Expected,
+    Oracle,
+)
 from orchestration.simulation.score import Score
 from orchestration.simulation.script import Fault, RootScript, Trouble, Verdict
 from orchestration.states import Seat
@@ -111,7 +118,8 @@ class Watcher:
     def _check_command(self, key: str, expected: Expected, command: ControlCommand | None) -> None:
         if expected.action is None:
             return
-        self._score.commands.check(_command_problem(key, expected, command))
+        problem = _command_problem(key, expected, command) or self._report_problem(command)
+        self._score.commands.check(problem)
         if command is None:
             return
         listed: Mapping[str, Mapping[str, str]] = command.master_list_after
@@ -121,6 +129,15 @@ class Watcher:
             if listed.get(name, {}).get("status") != state
         ]
         self._score.states.check(f"after {key}: {'; '.join(wrong)}" if wrong else "")
+
+    def _report_problem(self, command: ControlCommand | None) -> str:
+        """Only the end has a report, and it names what Sir waived and what was given up."""
+        is_end = command is not None and command.next_action == TERMINATE
+        report = str(command.final_report or "") if command is not None else ""
+        if bool(report) != is_end:
+            return "a report without an end" if report else "the end has no report"
+        left_out = [one for one in self.oracle.excepted() if is_end and f"`{one}`" not in report]
+        return f"the report does not name {left_out[:3]}" if left_out else ""
 
     def _check_context(
         self, key: str, task_id: int, expected: Expected, command: ControlCommand | None
