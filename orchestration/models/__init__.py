@@ -9,6 +9,7 @@ from orchestration.models.decisions import Decision, DecisionView
 from orchestration.models.flows import WorkflowDocument, WorkflowRun
 from orchestration.models.held import HeldResult
 from orchestration.models.knowledge import Experience, KnowledgeTerm, WikiPage, WikiVersion
+from orchestration.models.lookups import OneOf
 from orchestration.models.mail import (
     Conversation,
     Handshake,
@@ -59,6 +60,7 @@ __all__ = [
     "Notice",
     "NoticeRead",
     "NotificationChannel",
+    "OneOf",
     "Output",
     "Plan",
     "Project",

@@ -86,7 +86,7 @@ def load_waiting_work(root_ids: Sequence[int], project_ids: Sequence[int]) -> Wa
         return work
     # Lists of ids, never a subquery: beside it PostgreSQL would read every task there is.
     tops = [*root_ids, *_waiting_roots(project_ids)]
-    tasks = Task.objects.filter(Q(pk__in=tops) | Q(root_id__in=root_ids), is_superseded=False)
+    tasks = Task.objects.filter(Q(pk__one_of=tops) | Q(root__one_of=root_ids), is_superseded=False)
     rows = tasks.exclude(status__in=CLOSED).values_list(
         "pk", "parent_id", "phase", "step_key", "title", "status"
     )

@@ -116,7 +116,9 @@ def trees_of(root_ids: Iterable[int]) -> QuerySet[Task, int]:
     """
     ids = list(root_ids)
     return (
-        Task.objects.filter(Q(pk__in=ids) | Q(root__in=ids)).order_by().values_list("pk", flat=True)
+        Task.objects.filter(Q(pk__one_of=ids) | Q(root__one_of=ids))
+        .order_by()
+        .values_list("pk", flat=True)
     )
 
 
