@@ -27,9 +27,7 @@ class OneOf(BaseLookup):
     lookup_name = "one_of"
     prepare_rhs = False
 
-    def as_sql(
-        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper
-    ) -> tuple[str, Any]:
+    def as_sql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> tuple[str, Any]:
         """Write an array where there are arrays, else a list. An empty one matches nothing."""
         left, params = self.process_lhs(compiler, connection)
         ids = [int(one) for one in self.rhs]
