@@ -27,6 +27,8 @@ TAGS = frozenset(
 SCHEMES = frozenset({"http", "https", "mailto"})
 HIDDEN = frozenset({"Cc", "Cf", "Zl", "Zp"})
 """Kinds of characters (Unicode) that show nothing by themselves."""
+LINE_END = "⏎"
+LINE_ENDS = re.compile(r"(\n+)")
 HAN = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]")
 LATIN = re.compile(r"[A-Za-z]{2,}")
 
@@ -56,6 +58,21 @@ def language_of(text: str) -> str:
     if HAN.search(head):
         return "zh"
     return "en" if LATIN.search(head) else ""
+
+
+def spell_command(text: str) -> str:
+    """Spell a command as `spell_hidden`, but show where its lines end as a mark and a line break.
+
+    Ends without text between them break the line once, so that no rest is pushed out of sight. A
+    mark that the command holds itself is spelled: it ends no line.
+    """
+    mark = f"⟨U+{ord(LINE_END):04X}⟩"
+    return "".join(
+        LINE_END * len(part) + "\n"
+        if part.startswith("\n")
+        else spell_hidden(part).replace(LINE_END, mark)
+        for part in LINE_ENDS.split(text)
+    )
 
 
 def spell_hidden(text: str) -> str:

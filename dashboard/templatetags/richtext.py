@@ -6,7 +6,7 @@ from django import template
 from django.utils.safestring import SafeString
 
 from dashboard.engine_texts import actor_name
-from dashboard.richtext import language_of, render_markdown, spell_hidden
+from dashboard.richtext import language_of, render_markdown, spell_command
 
 register = template.Library()
 
@@ -26,7 +26,7 @@ def lang_of(text: str | None) -> str:
 @register.filter
 def spelled(text: str | None) -> str:
     """A command as it is signed: what is hidden or turns text around is spelled out."""
-    return spell_hidden(text or "")
+    return spell_command(text or "")
 
 
 @register.filter

@@ -8,7 +8,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 
-from dashboard.richtext import language_of, render_markdown
+from dashboard.richtext import language_of, render_markdown, spell_command
 from orchestration.models import (
     Assignment,
     Decision,
@@ -195,3 +195,17 @@ def test_deep_nesting_is_rendered_in_time_and_depth() -> None:
 )
 def test_language_of_a_text_is_guessed_for_readers(text: str, language: str) -> None:
     assert language_of(text) == language
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ("git commit -m one\ntwo", "git commit -m one⏎\ntwo"),
+        ("echo\n\n\n\nrm -r x", "echo⏎⏎⏎⏎\nrm -r x"),
+        ("echo a\r\nb", "echo a⟨U+000D⟩⏎\nb"),
+        ("echo ⏎ \u202eb\tc", "echo ⟨U+23CE⟩ ⟨U+202E⟩b⟨U+0009⟩c"),
+        ("echo \u2028", "echo ⟨U+2028⟩"),
+    ],
+)
+def test_line_ends_of_a_command_are_seen_and_the_rest_is_spelled(written: str, shown: str) -> None:
+    assert spell_command(written) == shown
