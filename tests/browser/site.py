@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from tests.deployment.processes import ManageProcess, manage, wait_until
 ADDRESS = r"Countersign is at (http://\S+/)"
 PASSWORD = "a-good-Password-1"
 WAITS = 2
+CSRF = re.compile(r'name="csrfmiddlewaretoken" value="([^"]+)"')
 
 
 class Site:
@@ -97,6 +100,19 @@ class Site:
         answer = httpx.request(method, f"{self.url}api/{path}", json=body, headers=headers)
         assert answer.is_success, answer.text[:2000]
         return answer.json()
+
+    def send(self, path: str, form: Mapping[str, str]) -> httpx.Response:
+        """Send a form as Sir, signed in with a browser of its own."""
+        with httpx.Client(base_url=self.url, follow_redirects=True) as client:
+            for place, fields in (
+                ("accounts/login/", {"username": "sir", "password": PASSWORD}),
+                (path, form),
+            ):
+                token = CSRF.search(client.get(place).text)
+                assert token is not None
+                answer = client.post(place, data={**fields, "csrfmiddlewaretoken": token[1]})
+                assert answer.is_success, answer.text[:2000]
+        return answer
 
     def _printed(self, *arguments: str) -> str:
         with self._manage(*arguments) as made:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.urls import URLPattern
 
+from dashboard.urls import pages as addresses
+from dashboard.urls import urlpatterns
 from tests.browser.person import Person
 from tests.browser.site import Site
 
@@ -19,23 +23,78 @@ axe.run(document, {runOnly: arguments[0]}).then(done);
 """
 
 
+PARTS = {
+    # Fragments that a page fetches into itself; the page that holds them is looked at.
+    "new_work_preview", "inbox_count", "inbox_clear", "decision_row", "decision_pane",
+    "decision_dock", "decision_part", "board_head", "pipeline", "costs", "master", "log",
+    "master_row", "node", "graph", "timeline", "risks", "band", "task_part", "policy_try",
+    "notifications_bell",
+}  # fmt: skip
+NO_PAGES = {
+    # Data, files and what only answers a POST with another page.
+    "changes", "log_file", "archive", "artifact", "audit_export", "favicon", "set_language",
+    "logout", "new_work_upload", "decision_seen", "decision_draft", "decide", "pause", "resume",
+    "replan", "comment", "wiki_review", "experience_review", "notifications_read",
+    "channel_action", "channel_rotate", "audit_verify", "agent_rotate",
+    "policy_review", "policy_save",
+}  # fmt: skip
+
+
 @pytest.fixture(scope="module")
-def paths(site: Site) -> list[str]:
-    """Every page of an installation with a question in it, and one that does not exist."""
+def pages(site: Site) -> list[tuple[str, str]]:
+    """Every page of an installation with a question in it: the name of its address, and where."""
     (asked,) = site.ask("seen")
     task = site.questions("seen")[0]["task"]
     root = site.call("GET", f"projects/seen/tasks/{task}/")["parent"]
     stopped = site.stop_project("broken")
+    fatal = site.questions("broken")[0]["task"]
+    plans = site.call("GET", f"projects/broken/tasks/{fatal}/?expand=all")["plans"]
+    old, new = plans[0]["id"], plans[-1]["id"]
+    work = site.call("GET", f"projects/seen/tasks/{task}/?expand=all")["assignments"][0]["id"]
+    page = {"name": "how-to", "title": "How to", "body": "# Look\n\n* here"}
+    site.call("POST", "projects/seen/wiki", page)
+    kept = site.call("POST", "projects/seen/experiences", {"title": "Look", "body": "Twice."})
+    site.agent("helper")
+    channel = {
+        "kind": "webhook", "name": "ops", "address": "https://1.1.1.1/in", "scope": "all",
+        "language": "en",
+    }  # fmt: skip
+    listed = site.send("notifications/settings/", channel).text
+    (own,) = set(re.findall(r"/notifications/settings/(\d+)/", listed))
+    seen = "/projects/seen"
     return [
-        "/", "/inbox/", f"/inbox/{asked}/", "/inbox/history/", f"/inbox/together/?selected={asked}",
-        "/projects/", "/projects/seen/", "/projects/seen/?view=phases",
-        "/projects/seen/?view=table", "/projects/seen/?panel=cost", "/projects/seen/archive/",
-        "/projects/seen/replay/", f"/projects/seen/tasks/{task}/", "/audit/", "/agents/", "/new/",
-        "/search/?q=check", "/nothing-here/", f"/inbox/{stopped}/", "/notifications/",
-        "/notifications/settings/", "/insights/", "/knowledge/", "/projects/seen/policy/",
-        f"/projects/seen/tasks/{root}/", f"/projects/seen/tasks/{root}/plans/",
-        f"/projects/seen/tasks/{task}/cancel/", "/audit/1/", "/new-agent/",
+        ("overview", "/"), ("search", "/search/?q=check"), ("new_work", "/new/"),
+        ("inbox", "/inbox/"), ("inbox_history", "/inbox/history/"),
+        ("bulk", f"/inbox/together/?selected={asked}"),
+        ("decision", f"/inbox/{asked}/"), ("decision", f"/inbox/{stopped}/"),
+        ("agents", "/agents/"), ("agent_new", "/new-agent/"), ("agent", "/agents/helper/"),
+        ("agent_change", "/agents/helper/change/"), ("agent_revoke", "/agents/helper/revoke/"),
+        ("knowledge", "/knowledge/"), ("wiki_new", "/knowledge/seen/new-page/"),
+        ("experience_new", "/knowledge/seen/new-experience/"),
+        ("wiki_page", "/knowledge/seen/wiki/how-to/"),
+        ("wiki_edit", "/knowledge/seen/wiki/how-to/edit/"),
+        ("experience", f"/knowledge/seen/experiences/{kept['id']}/"),
+        ("insights", "/insights/"), ("policy", "/policy/"), ("projects", "/projects/"),
+        ("board", f"{seen}/"), ("board", f"{seen}/?view=phases"), ("board", f"{seen}/?view=table"),
+        ("board", f"{seen}/?panel=cost"), ("replay", f"{seen}/replay/"),
+        ("archives", f"{seen}/archive/"), ("project_policy", f"{seen}/policy/"),
+        ("task", f"{seen}/tasks/{task}/"), ("task", f"{seen}/tasks/{root}/"),
+        ("task", f"/projects/broken/tasks/{fatal}/"), ("cancel", f"{seen}/tasks/{task}/cancel/"),
+        ("plans", f"{seen}/tasks/{root}/plans/"),
+        ("plan_text", f"/projects/broken/tasks/{fatal}/plans/{old}/to/{new}/"),
+        ("assignment", f"{seen}/assignments/{work}/"),
+        ("notifications", "/notifications/"),
+        ("notification_settings", "/notifications/settings/"),
+        ("channel_change", f"/notifications/settings/{own}/"),
+        ("audit", "/audit/"), ("audit_event", "/audit/1/"), ("not found", "/nothing-here/"),
     ]  # fmt: skip
+
+
+def test_every_address_is_looked_at_or_is_no_page(pages: list[tuple[str, str]]) -> None:
+    shown = {name for name, _path in pages}
+    names = {one.name for one in [*addresses, *urlpatterns] if isinstance(one, URLPattern)}
+    assert names - shown - PARTS - NO_PAGES == {"login"}
+    assert names >= (PARTS | NO_PAGES)
 
 
 def faults(person: Person, path: str) -> list[str]:
@@ -54,11 +113,15 @@ def faults(person: Person, path: str) -> list[str]:
 
 @pytest.mark.parametrize("language", ["en", "zh-hans"])
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_no_page_violates_wcag(theme: str, language: str, person: Person, paths: list[str]) -> None:
+def test_no_page_violates_wcag(
+    theme: str, language: str, person: Person, pages: list[tuple[str, str]]
+) -> None:
     person.driver.set_script_timeout(60)
     for name, value in (("theme", theme), ("django_language", language)):
         person.driver.add_cookie({"name": name, "value": value})
     person.open("/")
     assert person.ask("document.documentElement.lang") == language
     assert person.ask("document.documentElement.dataset.bsTheme") == theme
-    assert [fault for path in paths for fault in faults(person, path)] == []
+    assert [fault for _name, path in pages for fault in faults(person, path)] == []
+    person.driver.delete_cookie("sessionid")
+    assert faults(person, "/accounts/login/") == []
