@@ -134,7 +134,7 @@ def test_rule_3_running_siblings_finish_before_the_attempt_is_concluded(project:
     assert fresh(root).attempt == 2
 
 
-def test_rule_3_the_count_is_reset_by_success_only(project: Project) -> None:
+def test_rule_3_a_second_try_in_place_counts_no_failed_attempt(project: Project) -> None:
     root = submit_plan(project, step("1", run=["sh -c 'test -f flag || { touch flag; exit 1; }'"]))
     drive(project)
     assert fresh(root).status == TaskStatus.DONE
