@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -12,6 +13,7 @@ from typing import Any, TypeVar
 import pytest
 from django.db import connection, connections, transaction
 
+from config.sqlite.base import DatabaseWrapper
 from orchestration.errors import CountersignError
 from orchestration.models import Decision, Project, Task
 from orchestration.services.intake import NewTask, create_task
@@ -26,14 +28,8 @@ WAIT_SECONDS = 10.0
 POLL_SECONDS = 0.005
 SIR = Actor("human:sir")
 
-on_postgres = [
-    pytest.mark.postgres,
-    pytest.mark.races,
-    pytest.mark.django_db(transaction=True),
-]
-"""Marks of a module whose tests hold a row lock and look into pg_locks."""
 on_both = [pytest.mark.races, pytest.mark.django_db(transaction=True)]
-"""Marks of a module whose tests fire threads at each other, on SQLite too."""
+"""Marks of a module whose tests let threads wait for each other, on SQLite too."""
 
 
 def in_own_connection(act: Callable[[], T]) -> T:
@@ -42,6 +38,29 @@ def in_own_connection(act: Callable[[], T]) -> T:
         return act()
     finally:
         connections.close_all()
+
+
+def _waits_for_a_row() -> bool:
+    """Whether a session of PostgreSQL waits for a lock of this one."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT count(*) FROM pg_locks"
+            " WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))"
+        )
+        return bool(cursor.fetchone() != (0,))
+
+
+def _waits_for_the_writer() -> bool:
+    """Whether a thread stands at the writer lock of SQLite, which this one holds."""
+    waiting = DatabaseWrapper.take_writer_lock.__code__
+    assert connection.has_writer_lock  # type: ignore[attr-defined]
+    return any(frame.f_code is waiting for frame in sys._current_frames().values())
+
+
+WAITS: Mapping[str, Callable[[], bool]] = {
+    "postgresql": _waits_for_a_row,
+    "sqlite": _waits_for_the_writer,
+}
 
 
 def wait_for_blocked_session(rival: Future[Any]) -> None:
@@ -54,13 +73,8 @@ def wait_for_blocked_session(rival: Future[Any]) -> None:
     while time.monotonic() < ends:
         if rival.done():
             raise AssertionError(f"the rival did not wait: {rival.exception() or rival.result()!r}")
-        with connection.cursor() as cursor:
-            cursor.execute(
-                "SELECT count(*) FROM pg_locks"
-                " WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))"
-            )
-            if cursor.fetchone() != (0,):
-                return
+        if WAITS[connection.vendor]():
+            return
         pause.wait(POLL_SECONDS)
     raise AssertionError("no session waits for a lock of this one")
 

@@ -9,9 +9,9 @@ from orchestration.services.locked_defects import report_defect
 from tests.factories import child, drive, fresh, new_agent, new_project, set_status
 from tests.flows.scripts import TASK_LIST, Crew
 from tests.flows.test_strict_plan import begin, up_to_boxes
-from tests.races.contest import SIR, on_postgres, race
+from tests.races.contest import SIR, on_both, race
 
-pytestmark = on_postgres
+pytestmark = on_both
 
 
 def test_a_tick_that_comes_while_the_list_is_rewritten_is_kept() -> None:

@@ -30,13 +30,13 @@ from tests.factories import (
 from tests.races.contest import (
     SIR,
     asking_task,
-    on_postgres,
+    on_both,
     question_of,
     race,
     started_plan,
 )
 
-pytestmark = on_postgres
+pytestmark = on_both
 EXPIRES = {
     "expiry": {
         "waiting_human": {"policy_id": "ask-once", "after_seconds": 3600, "outcome": "reject"}

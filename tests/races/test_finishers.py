@@ -25,9 +25,9 @@ from tests.factories import (
     new_project,
     set_status,
 )
-from tests.races.contest import SIR, direct_task, on_postgres, race, started_plan
+from tests.races.contest import SIR, direct_task, on_both, race, started_plan
 
-pytestmark = on_postgres
+pytestmark = on_both
 NESTS = {"thresholds": {"s1_simple_threshold": 5, "s1_medium_threshold": 6}}
 """Thresholds under which every assessed step is planned itself."""
 

@@ -27,10 +27,10 @@ from tests.factories import (
     open_decision_of,
     set_status,
 )
-from tests.races.contest import SIR, on_postgres, race
+from tests.races.contest import SIR, on_both, race
 from tests.services.mesh_rooms import ack, handshake_of, lease_of, new_task, spawned
 
-pytestmark = on_postgres
+pytestmark = on_both
 
 
 def expire(task: Task) -> None:

@@ -38,9 +38,9 @@ from tests.factories import (
     set_status,
     step,
 )
-from tests.races.contest import SIR, on_postgres, race, started_plan
+from tests.races.contest import SIR, on_both, race, started_plan
 
-pytestmark = on_postgres
+pytestmark = on_both
 FAULT = IntegrityFault(FaultKind.ARTIFACT, "artifact:1", "planted")
 
 
