@@ -226,9 +226,25 @@ def test_release_counts_nothing(agent: Caller, held: str) -> None:
 def test_progress_upgrades_a_task_that_turns_out_hard(agent: Caller, held: str) -> None:
     one = agent.send(f"{held}/progress", {"step": 1, "note": "looked around"}).json()
     assert (one["upgraded"], one["task"]["actual_steps"]) == (False, 1)
-    body = {"step": 9, "new_domain": "billing", "uncertain": True}
+    for domain in ("billing", "taxes", "shipping"):
+        answer = agent.send(f"{held}/progress", {"new_domain": domain}).json()
+        assert answer["upgraded"] is False
+    body = {"step": 9, "new_domain": "law", "uncertain": True}
     answer = agent.send(f"{held}/progress", body).json()
-    assert answer["upgraded"] is (answer["task"]["route"] == "three_step")
+    assert answer["upgraded"] is True
+    after = agent.read(f"{held}?expand=all")
+    assert (after["route"], after["actual_steps"]) == ("three_step", 9)
+    assert after["score"] > 15
+    [cancelled] = [one for one in after["assignments"] if one["seat"] == "executor"]
+    assert (cancelled["status"], cancelled["error"]) == ("cancelled", "upgraded")
+    problem(agent.send(f"{held}/heartbeat"), 409, "upgraded")
+
+
+def test_progress_that_says_little_upgrades_nothing(agent: Caller, held: str) -> None:
+    for body in ({"step": 1}, {"step": 2}, {"note": "still at it"}):
+        assert agent.send(f"{held}/progress", body).json()["upgraded"] is False
+    after = agent.read(held)
+    assert (after["route"], after["status"], after["actual_steps"]) == ("direct", "working", 3)
 
 
 def test_call_after_an_upgrade_says_upgraded(agent: Caller, held: str, project: Project) -> None:

@@ -24,7 +24,16 @@ from tests.factories import (
     post,
     set_status,
 )
-from tests.services.mesh_rooms import SIR, ack, disagreement, mail, new_task, spawned, write
+from tests.services.mesh_rooms import (
+    SIR,
+    ack,
+    disagreement,
+    handshake_of,
+    mail,
+    new_task,
+    spawned,
+    write,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -311,14 +320,19 @@ def test_a_delegation_is_a_child_of_what_its_sender_works_on(project: Project) -
     made = sent.task
     assert made is not None
     assert (made.parent_id, made.depth, sent.complexity) == (parent.pk, 1, "high")
-    assert parent.children.count() == 2
+    assert (made.description, made.status) == ("重构 task 模块的状态机逻辑", "pending")
+    assert set(parent.children.values_list("pk", flat=True)) == {child.pk, made.pk}
+    assert addresses(sent) == ["agent:bob"]
     assert sent.expects_reply
     claim(made, bob)
     Task.objects.filter(pk=made.pk).update(complexity="medium")
     intent = confirm_intent(made, bob)
     assert addresses(intent) == ["agent:alice"]
     ack(intent, alice)
+    assert handshake_of(made).answered_by == "agent:alice"
     set_status(made, bob, "working")
+    assert (fresh(made).status, fresh(made).assignee) == ("working", bob)
+    assert fresh(parent).status == "working"
 
 
 def test_a_childs_end_is_mailed_to_its_spawner(project: Project) -> None:
