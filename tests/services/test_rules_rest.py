@@ -282,3 +282,21 @@ def test_rule_16_a_blocker_that_is_dead_already_asks_sir_at_once() -> None:
     set_status(blocked, at_work(blocked), "blocked", detail="x", blocked_by=(str(dead.pk),))
     decide(open_decision_of(project, "clarification"), "confirmed")
     assert fresh(blocked).status == TaskStatus.PENDING
+
+
+def test_rule_18_a_verdict_leaves_the_project_stopped_while_another_is_asked() -> None:
+    limits = {"limits": {"concurrent_roots": 2}, "thresholds": {"max_retries": 1}}
+    project = new_project(policy=limits)
+    roots = [submit_plan(project, agent_step("1")) for _ in range(2)]
+    drive(project)
+    workers = [at_work(child(one, "1")) for one in roots]
+    for one, agent in zip(roots, workers, strict=True):
+        # The first stops the project; what is leased is still taken.
+        Task.objects.filter(pk=child(one, "1").pk).update(tries=1)
+        set_status(child(one, "1"), agent, "failed", detail="no")
+    assert [fresh(one).status for one in roots] == [TaskStatus.FATAL] * 2
+    first, second = Decision.objects.filter(kind="max_retries", status="open").order_by("pk")
+    decide(first, "abort", reason="enough")
+    assert Project.objects.get(pk=project.pk).status == "suspended"
+    decide(second, "abort", reason="enough too")
+    assert Project.objects.get(pk=project.pk).status == "active"
