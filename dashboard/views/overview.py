@@ -18,7 +18,7 @@ from dashboard.clock import short_age
 from dashboard.feeds import feed_lines
 from dashboard.http import DashboardRequest, is_fragment, page
 from dashboard.phrases import sentences
-from dashboard.places import address
+from dashboard.places import address, decision_url
 from dashboard.projects_table import project_lines
 from dashboard.shapes import Crumb
 from orchestration.seats.sandboxing import sandbox_report
@@ -74,6 +74,7 @@ def _lead_context(request: DashboardRequest, rows: Sequence[ProjectRow]) -> dict
         "lead": lead_words(len(items)),
         "detail": _detail_words(rows, behind, is_one=len(items) == 1),
         "open_count": len(items),
+        "only_url": decision_url(items[0].decision) if len(items) == 1 else "",
     }
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from selenium.webdriver import Chrome
 
-from tests.browser.person import Person
-from tests.browser.site import Site
+from tests.browser.person import WIDE, Person
+from tests.browser.site import PASSWORD, Site
 
 pytestmark = pytest.mark.browser
 DEMO_SECONDS = 60.0
@@ -51,3 +51,23 @@ def test_demo_goes_live_waits_for_sir_and_finishes_without_a_reload(
     sir.see_gone("[data-inbox-count]")
     assert sir.is_on_marked_page
     assert sir.complaints() == []
+
+
+def test_stranger_decides_within_three_clicks_of_what_the_start_printed(
+    demo_site: Site, driver: Chrome
+) -> None:
+    assert demo_site.process is not None
+    assert "“Decide it now” on the first page opens it." in demo_site.process.output
+    person = Person(driver, demo_site.url)
+    person.take(WIDE)
+    person.open("/")
+    person.see("#id_username").send_keys("sir")
+    person.see("#id_password").send_keys(PASSWORD)
+    clicks = ("Sign in", "Decide it now", "Approve")
+    person.click("button", clicks[0])
+    person.click("main a.btn", clicks[1])
+    assert "len(ELLIPSIS)" in person.see(".document .diff").text
+    person.click("[data-dock] button[name=verdict]", clicks[2])
+    person.see(".closed-card")
+    assert demo_site.questions("demo") == []
+    assert person.complaints() == []

@@ -50,8 +50,8 @@ class Command(BaseCommand):
             self._ensure_account()
             if not options["no_demo"] and ensure_demo():
                 self.stdout.write(
-                    "What to look at first: the demo project runs by itself on its board; "
-                    "soon it waits for you in the Inbox."
+                    "What to do first: open the address below and sign in. In a few seconds the "
+                    "demo asks you one question; “Decide it now” on the first page opens it."
                 )
 
     def _ensure_account(self) -> None:
