@@ -141,6 +141,7 @@ OWN_CONTEXT: dict[str, dict[str, Any]] = {
     "band_head.html": {"band": samples_board.sample_bands()[0]},
     "log_line.html": {"line": samples_board.sample_log()[0]},
     "master_row.html": {"row": samples_board.sample_master()[0]},
+    "same_as.html": {"number": 2},
     "red_line.html": {"red": red_line_view("Delete the production database", DEFAULT_POLICY)},
     "severity.html": {"label": SEVERITY_LABELS[Severity.MEDIUM]},
 }
