@@ -40,54 +40,62 @@ NO_PAGES = {
 }  # fmt: skip
 
 
+ALWAYS = [
+    ("overview", "/"), ("search", "/search/?q=check"), ("new_work", "/new/"),
+    ("inbox", "/inbox/"), ("inbox_history", "/inbox/history/"),
+    ("agents", "/agents/"), ("agent_new", "/new-agent/"), ("agent", "/agents/helper/"),
+    ("agent_change", "/agents/helper/change/"), ("agent_revoke", "/agents/helper/revoke/"),
+    ("knowledge", "/knowledge/"), ("wiki_new", "/knowledge/seen/new-page/"),
+    ("experience_new", "/knowledge/seen/new-experience/"),
+    ("wiki_page", "/knowledge/seen/wiki/how-to/"),
+    ("wiki_edit", "/knowledge/seen/wiki/how-to/edit/"),
+    ("insights", "/insights/"), ("policy", "/policy/"), ("projects", "/projects/"),
+    ("board", "/projects/seen/"), ("board", "/projects/seen/?view=phases"),
+    ("board", "/projects/seen/?view=table"), ("board", "/projects/seen/?panel=cost"),
+    ("replay", "/projects/seen/replay/"), ("archives", "/projects/seen/archive/"),
+    ("project_policy", "/projects/seen/policy/"), ("notifications", "/notifications/"),
+    ("notification_settings", "/notifications/settings/"),
+    ("audit", "/audit/"), ("audit_event", "/audit/1/"), ("not found", "/nothing-here/"),
+]  # fmt: skip
+"""Pages whose address is known beforehand: the name of the address, and where."""
+WEBHOOK = {
+    "kind": "webhook", "name": "ops", "address": "https://1.1.1.1/in", "scope": "all",
+    "language": "en",
+}  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def pages(site: Site) -> list[tuple[str, str]]:
-    """Every page of an installation with a question in it: the name of its address, and where."""
+    """Every page of an installation with a question in it, and one that does not exist."""
     (asked,) = site.ask("seen")
     task = site.questions("seen")[0]["task"]
-    root = site.call("GET", f"projects/seen/tasks/{task}/")["parent"]
+    told = site.call("GET", f"projects/seen/tasks/{task}/?expand=all")
+    seen = f"/projects/seen/tasks/{told['parent']}"
     stopped = site.stop_project("broken")
     fatal = site.questions("broken")[0]["task"]
     plans = site.call("GET", f"projects/broken/tasks/{fatal}/?expand=all")["plans"]
-    old, new = plans[0]["id"], plans[-1]["id"]
-    work = site.call("GET", f"projects/seen/tasks/{task}/?expand=all")["assignments"][0]["id"]
+    pair = f"{plans[0]['id']}/to/{plans[-1]['id']}"
     page = {"name": "how-to", "title": "How to", "body": "# Look\n\n* here"}
     site.call("POST", "projects/seen/wiki", page)
     kept = site.call("POST", "projects/seen/experiences", {"title": "Look", "body": "Twice."})
     site.agent("helper")
-    channel = {
-        "kind": "webhook", "name": "ops", "address": "https://1.1.1.1/in", "scope": "all",
-        "language": "en",
-    }  # fmt: skip
-    listed = site.send("notifications/settings/", channel).text
+    listed = site.send("notifications/settings/", WEBHOOK).text
     (own,) = set(re.findall(r"/notifications/settings/(\d+)/", listed))
-    seen = "/projects/seen"
     return [
-        ("overview", "/"), ("search", "/search/?q=check"), ("new_work", "/new/"),
-        ("inbox", "/inbox/"), ("inbox_history", "/inbox/history/"),
+        *ALWAYS,
         ("bulk", f"/inbox/together/?selected={asked}"),
-        ("decision", f"/inbox/{asked}/"), ("decision", f"/inbox/{stopped}/"),
-        ("agents", "/agents/"), ("agent_new", "/new-agent/"), ("agent", "/agents/helper/"),
-        ("agent_change", "/agents/helper/change/"), ("agent_revoke", "/agents/helper/revoke/"),
-        ("knowledge", "/knowledge/"), ("wiki_new", "/knowledge/seen/new-page/"),
-        ("experience_new", "/knowledge/seen/new-experience/"),
-        ("wiki_page", "/knowledge/seen/wiki/how-to/"),
-        ("wiki_edit", "/knowledge/seen/wiki/how-to/edit/"),
+        ("decision", f"/inbox/{asked}/"),
+        ("decision", f"/inbox/{stopped}/"),
         ("experience", f"/knowledge/seen/experiences/{kept['id']}/"),
-        ("insights", "/insights/"), ("policy", "/policy/"), ("projects", "/projects/"),
-        ("board", f"{seen}/"), ("board", f"{seen}/?view=phases"), ("board", f"{seen}/?view=table"),
-        ("board", f"{seen}/?panel=cost"), ("replay", f"{seen}/replay/"),
-        ("archives", f"{seen}/archive/"), ("project_policy", f"{seen}/policy/"),
-        ("task", f"{seen}/tasks/{task}/"), ("task", f"{seen}/tasks/{root}/"),
-        ("task", f"/projects/broken/tasks/{fatal}/"), ("cancel", f"{seen}/tasks/{task}/cancel/"),
-        ("plans", f"{seen}/tasks/{root}/plans/"),
-        ("plan_text", f"/projects/broken/tasks/{fatal}/plans/{old}/to/{new}/"),
-        ("assignment", f"{seen}/assignments/{work}/"),
-        ("notifications", "/notifications/"),
-        ("notification_settings", "/notifications/settings/"),
+        ("task", f"/projects/seen/tasks/{task}/"),
+        ("cancel", f"/projects/seen/tasks/{task}/cancel/"),
+        ("task", f"{seen}/"),
+        ("plans", f"{seen}/plans/"),
+        ("task", f"/projects/broken/tasks/{fatal}/"),
+        ("plan_text", f"/projects/broken/tasks/{fatal}/plans/{pair}/"),
+        ("assignment", f"/projects/seen/assignments/{told['assignments'][0]['id']}/"),
         ("channel_change", f"/notifications/settings/{own}/"),
-        ("audit", "/audit/"), ("audit_event", "/audit/1/"), ("not found", "/nothing-here/"),
-    ]  # fmt: skip
+    ]
 
 
 def test_every_address_is_looked_at_or_is_no_page(pages: list[tuple[str, str]]) -> None:
