@@ -54,6 +54,7 @@ PATTERNS: tuple[tuple[re.Pattern[str], str | StrPromise], ...] = tuple(
         (r"there is no (?P<path>.+) in the workspace", _("there is no %(path)s in the workspace")),
         (r"the text has no note (?P<name>.+)", _("the text has no note %(name)s")),
         (r"(?P<path>.+) was handed in", _("%(path)s was handed in")),
+        (r"(?P<path>.+) is a folder", _("%(path)s is a folder")),
         (r"(?P<path>.+) exists, (?P<n>\d+) bytes",
          ngettext_lazy("%(path)s exists, %(n)s byte", "%(path)s exists, %(n)s bytes", "n")),
         (r"(?P<passed>\d+) passed, (?P<failed>\d+) failed, as claimed",

@@ -74,6 +74,15 @@ def _document(task: Task, output: Output) -> str:
     return _text_of(Path(task.project.workspace), output.path)
 
 
+def _is_folder(workspace: Path, path: str) -> bool:
+    """Whether a path leads to a folder inside the workspace, also through symlinks."""
+    try:
+        folder = (workspace / path).resolve()
+        return folder.is_relative_to(workspace.resolve()) and folder.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
 def _text_of(workspace: Path, path: str) -> str:
     try:
         return read_inside(workspace, path, MOST_FILE_BYTES).decode("utf-8", "replace")
@@ -133,6 +142,8 @@ class _Checker:
         if claim.folder is None or found["verdict"] == PROVEN:
             return found
         beside = posixpath.normpath(posixpath.join(claim.folder, claim.path))
+        if _is_folder(workspace, beside):
+            return {"verdict": PROVEN, "why": f"{claim.path} is a folder", "path": beside}
         near = self._check_file(workspace, beside)
         if near["verdict"] == CONTRADICTED and self._is_kept({claim.path, beside}):
             return {"verdict": PROVEN, "why": f"{claim.path} was handed in"}

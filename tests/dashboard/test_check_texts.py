@@ -57,6 +57,7 @@ def test_every_reason_that_a_claim_was_not_checked_is_said_in_chinese(reason: st
     [
         ("the text has no note [^1]", "正文没有脚注 [^1]"),
         ("report.md was handed in", "report.md 已提交"),
+        ("data is a folder", "data 是文件夹"),
         (f"L4: {NO_CROSS_VERIFIER}", "L4：无法核对：没有独立的智能体可做交叉验证"),
         (
             "claimed 12 passed, 0 failed; ran 3 passed, 1 failed",

@@ -75,6 +75,26 @@ def test_research_step_passes_by_what_it_cites(project: Project, bob: Caller) ->
 
 
 @pytest.mark.parametrize(
+    ("target", "outcome", "status"),
+    [
+        ("data", "passed", "done"),
+        ("../data", "not_possible", "done"),
+        ("../../../../etc", "not_possible", "done"),
+        ("%00", "not_possible", "done"),
+        ("no-folder", "failed", "review"),
+    ],
+)
+def test_folder_inside_the_workspace_is_a_source_and_nothing_outside_is(
+    project: Project, bob: Caller, target: str, outcome: str, status: str
+) -> None:
+    task = reported(project, bob, f"{REPORT}* [all of it]({target})\n")
+    drive(project)
+    rows = fresh(task).verifications.exclude(finding_key="claim:file:data/latency.csv")
+    [row] = rows.filter(finding_key__startswith="claim:file:")
+    assert (row.outcome, fresh(task).status) == (outcome, status)
+
+
+@pytest.mark.parametrize(
     ("before", "after", "found"),
     [
         (
