@@ -86,7 +86,15 @@ class Processes:
         self._running = [self._start() for _ in range(count)]
 
     def drive(self) -> None:
-        """Wait until nothing is queued for them or held by them. Errors: WorkersStuck."""
+        """Wait until nothing is queued for them or held by them, also after a sweep.
+
+        Errors: WorkersStuck.
+        """
+        self._wait()
+        sweep()
+        self._wait()
+
+    def _wait(self) -> None:
         began = time.monotonic()
         looks = 0
         while self._live().exists():

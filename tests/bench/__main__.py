@@ -12,7 +12,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -37,6 +37,7 @@ AT_REST_SECONDS = 15
 PAUSE_SECONDS = 0.1
 """Between two verdicts of one person, who is slower than that."""
 SIMULATION = {"simulation"}
+CLEAN = "100 of 100, every invariant"
 Row = tuple[str, str, str]
 
 
@@ -236,9 +237,27 @@ def simulation_rows(folder: Path) -> list[Row]:
     for title, environment in simulated.databases(folder):
         for seed in simulated.SEEDS[title]:
             told = simulated.simulation(folder, environment, seed)
-            work = f"simulation of {simulated.TASKS:,} roots with faults, seed {seed}, {title}"
-            rows.append((work, told, "100 of 100, every invariant"))
+            work = f"{simulated.TASKS:,} roots with faults, seed {seed}, {title}, one worker"
+            rows.append((work, told, CLEAN))
+        if environment:
+            rows.append(killed_row(folder, environment, title))
     return rows
+
+
+def killed_row(folder: Path, environment: Mapping[str, str], title: str) -> Row:
+    """A smaller project whose work is done by worker processes."""
+    told = simulated.simulation(
+        folder,
+        environment,
+        simulated.PROCESS_SEED,
+        tasks=simulated.PROCESS_TASKS,
+        workers=simulated.PROCESSES,
+    )
+    work = (
+        f"{simulated.PROCESS_TASKS} roots with faults, seed {simulated.PROCESS_SEED}, {title}, "
+        f"{simulated.PROCESSES} worker processes that are killed"
+    )
+    return work, told, CLEAN
 
 
 def report(title: str, rows: Sequence[Row]) -> str:

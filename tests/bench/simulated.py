@@ -16,6 +16,8 @@ from tests.services_up import PostgresServer, RedisServer
 TASKS = 2_000
 SQLITE, POSTGRES = "SQLite", "PostgreSQL + Redis"
 SEEDS: Mapping[str, Sequence[int]] = {SQLITE: (1, 2, 3), POSTGRES: (4, 5)}
+PROCESS_SEED, PROCESS_TASKS, PROCESSES = 7, 200, 2
+"""What is played with worker processes that are killed; they need PostgreSQL and Redis."""
 WAIT_SECONDS = 7_200
 
 
@@ -47,11 +49,17 @@ def archive_time(folder: Path, layers: int) -> float:
     return float(done.stdout.splitlines()[-1])
 
 
-def simulation(folder: Path, environment: Mapping[str, str], seed: int) -> str:
-    """Play one seed. Shape: its score and time, and what was off where anything was."""
+def simulation(
+    folder: Path, environment: Mapping[str, str], seed: int, *, tasks: int = TASKS, workers: int = 0
+) -> str:
+    """Play one seed. Shape: its score and time, and what was off where anything was.
+
+    Without `workers` the simulation does the system's own work in its thread; with them processes
+    do, and some are killed, which costs a second a root.
+    """
     done = _run(
         folder, environment, "manage.py", "simulate",
-        "--tasks", str(TASKS), "--seed", str(seed), "--among-others",
+        "--tasks", str(tasks), "--seed", str(seed), "--among-others", "--processes", str(workers),
     )  # fmt: skip
     lines = done.stdout.splitlines()
     score = next((line for line in lines if line.startswith("score ")), "no score")
