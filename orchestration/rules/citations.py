@@ -40,7 +40,8 @@ def _files(text: str, folder: str) -> Iterator[SpokenClaim]:
     for anchor in read_anchors(text).anchors:
         paths += named_files(anchor.text)
     for path in paths:
-        if path and not path.endswith("/"):
+        # PostgreSQL stores no NUL, and no file is called by what cannot be seen.
+        if path.isprintable() and path.strip("/") and not path.endswith("/"):
             yield SpokenClaim(FILE, f"cites {path}", path=path, folder=folder)
 
 

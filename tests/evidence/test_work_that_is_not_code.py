@@ -80,7 +80,6 @@ def test_research_step_passes_by_what_it_cites(project: Project, bob: Caller) ->
         ("data", "passed", "done"),
         ("../data", "not_possible", "done"),
         ("../../../../etc", "not_possible", "done"),
-        ("%00", "not_possible", "done"),
         ("no-folder", "failed", "review"),
     ],
 )
@@ -92,6 +91,14 @@ def test_folder_inside_the_workspace_is_a_source_and_nothing_outside_is(
     rows = fresh(task).verifications.exclude(finding_key="claim:file:data/latency.csv")
     [row] = rows.filter(finding_key__startswith="claim:file:")
     assert (row.outcome, fresh(task).status) == (outcome, status)
+
+
+@pytest.mark.parametrize("target", ["%00", "a%00.md", "%1b[2J", "%ff.md", "%ed%a0%80.md"])
+def test_target_that_is_no_path_breaks_nothing(project: Project, bob: Caller, target: str) -> None:
+    task = reported(project, bob, f"{REPORT}* [all of it]({target})\n")
+    drive(project)
+    assert fresh(task).status in ("done", "review")
+    assert task.reviews.exists()
 
 
 @pytest.mark.parametrize(
