@@ -25,7 +25,7 @@ import django
 import psycopg
 import redis as redis_library
 
-from tests.bench import bare_celery, claims, pages, paints, simulated, workloads
+from tests.bench import bare_celery, claims, pages, paints, sights, simulated, workloads
 from tests.bench.bare_celery import bare_workers
 from tests.bench.installation import PLAIN, Installation, embedded, quantile, scaled_out
 from tests.bench.prompts import prompt_latencies
@@ -223,12 +223,17 @@ def page_rows(folder: Path) -> list[Row]:
             rows.append((f"weight with empty caches: {name}", f"{weight:.0f} kB", "< 400"))
         for name, times in paints.first_paints(place, folder).items():
             rows.append((f"browser time, first paint: {name}", words(times), "p95 < 2,000"))
+        seen, unseen = sights.changes_seen(place, folder)
+        pressed = sights.presses(place, folder)
         heard, missing = pages.hints_of(place)
     grown = [name for name, count in told["after"].items() if count > told["before"][name]]
     counts = ", ".join(f"{name} {count}" for name, count in told["after"].items())
     rows.append(("queries, 100 and 100,000 roots", f"{counts}; grown: {grown or 'none'}", "none"))
     work = f"commit to hint on {pages.SOCKETS} sockets, 50 a second"
-    return [*rows, (work, f"{words(heard)}, {missing} missing", "p95 < 300")]
+    rows.append((work, f"{words(heard)}, {missing} missing", "p95 < 300"))
+    work = f"change sent to its text in the page, {sights.SOCKETS} sockets, 50 events a second"
+    rows.append((work, f"{words(seen)}, {unseen} unseen", "p95 < 300"))
+    return [*rows, ("key to the selected row of the inbox in a frame", words(pressed), "p95 < 200")]
 
 
 def simulation_rows(folder: Path) -> list[Row]:

@@ -37,7 +37,7 @@ def first_paints(place: Installation, folder: Path) -> dict[str, list[float]]:
     plan = {"summary": "paint", "steps": steps}
     place.post(f"projects/{project}/tasks", {"title": "p", "description": "p", "plan": plan})
     url = f"{place.url}projects/{project}/"
-    with _browser(place, folder) as browser:
+    with browser_of(place, folder) as browser:
         return {
             "2,000 steps folded by phase": [_paint(browser, url) for _ in range(LOOKS)],
             "2,000 steps of one phase open": [
@@ -59,10 +59,14 @@ def _paint(browser: Chrome, url: str) -> float:
 
 
 @contextmanager
-def _browser(place: Installation, folder: Path) -> Iterator[Chrome]:
+def browser_of(place: Installation, folder: Path) -> Iterator[Chrome]:
     """Chromium, with Sir signed in."""
     options = ChromeOptions()
-    for flag in (*FLAGS, f"--user-data-dir={folder / f'profile-{uuid4().hex[:6]}'}"):
+    for flag in (
+        *FLAGS,
+        "--window-size=1440,900",
+        f"--user-data-dir={folder / f'profile-{uuid4().hex[:6]}'}",
+    ):
         options.add_argument(flag)
     options.binary_location = str(shutil.which("chromium"))
     chrome = Chrome(options, Service(str(shutil.which("chromedriver"))))
