@@ -163,6 +163,8 @@ CONSEQUENCES: Mapping[str, Texts] = MappingProxyType(
             ),
             ((), _("The commands may run")),
         ],
+        "shown_commands_run": [((), _("The commands shown may run"))],
+        "commands_stay_unconfirmed": [((), _("The commands shown stay forbidden"))],
         "plan_back_to_planner": [((), _("The plan goes back"))],
         "redo_with_text": [((), _("Done again with your text"))],
         "uses_attempt": [((), _("Uses one attempt"))],

@@ -35,6 +35,8 @@ LOOP = "loop"
 QUESTION = "question"
 """`reason` of an item that an agent asks in its own words."""
 LOOP_VERDICTS = frozenset({"approve", "abort"})
+COMMANDS = "commands"
+"""`about` of an agent's question that shows commands: only `approve` lets them run."""
 NO_REASON = frozenset({"approve", "confirmed", "answer", "acknowledge"})
 """Verdicts that need no reason; every other one does."""
 DESTRUCTIVE = frozenset({"reject", "rejected", "abort", "cancel", "waive"})
@@ -163,8 +165,17 @@ RED_LINE_NO: Mapping[str, Sequence[str]] = {
 """What a "no" to a red line does, by the parameter `about`: it depends on where it was found."""
 
 
+COMMANDS_ASKED: Mapping[str, Sequence[str]] = {
+    "answer": ("agent_gets_answer", "commands_stay_unconfirmed", "task_resumes"),
+    "approve": ("shown_commands_run", "task_resumes"),
+}
+"""What is said to a question that shows commands: words alone let none of them run."""
+
+
 def _codes(verdict: str, codes: Sequence[str], params: Mapping[str, Any]) -> Sequence[str]:
     about = str(params.get("about"))
+    if about == COMMANDS and verdict in COMMANDS_ASKED:
+        return COMMANDS_ASKED[verdict]
     return RED_LINE_NO.get(about, codes) if verdict == "reject" else codes
 
 

@@ -73,6 +73,11 @@ def judge_of(role: str, step_key: str) -> str:
     return "QuickExplore" if (role, step_key) == ("QuickExplore", SECURITY) else ""
 
 
+def runs_tests(role: str) -> bool:
+    """Whether a profile is one of those that make and run tests."""
+    return role.startswith("Tdd")
+
+
 def is_confirmed_by_sir(role: str) -> bool:
     """Whether Sir looks at a profile's work once before it is locked: the design."""
     return role == "DesignAgent"

@@ -67,6 +67,11 @@ def parse_test_guide(text: str) -> TestGuide:
     return TestGuide(tuple(dict.fromkeys(commands)))
 
 
+def ticked_commands(text: str) -> tuple[str, ...]:
+    """List what stands in backticks in a text, each once."""
+    return tuple(dict.fromkeys(one.strip() for one in TICKED.findall(text)))
+
+
 def loosened_tests(diff: str) -> list[str]:
     """Say which tests a unified diff deletes, disables or loosens."""
     found: list[str] = []

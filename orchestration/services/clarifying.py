@@ -9,7 +9,7 @@ from __future__ import annotations
 from orchestration.contracts.flow_results import QuestionRound
 from orchestration.errors import Conflict, IllegalTransition
 from orchestration.models import Agent, Decision, Task
-from orchestration.services.answers import ROUND
+from orchestration.services.answers import ROUND, about_of, question_content
 from orchestration.services.clocks import stop_clock
 from orchestration.services.inbox import open_decision
 from orchestration.services.moves import move_task
@@ -45,21 +45,20 @@ def ask_round(
         work.touch(task, "asked_from")
         move_task(work, task, TaskStatus.WAITING_HUMAN, detail=f"questions, round {number}")
         stop_clock(work, held)
+        question = _written(asked)
+        content = question_content(work, held, task, question, reason=ROUND) | {
+            "round": number,
+            "questions": [one.to_document() for one in asked.questions],
+        }
         return open_decision(
             work,
             kind=DecisionKind.WAITING_HUMAN,
             project=task.project,
             task=task,
             title=task.title,
-            question=_written(asked),
-            content={
-                "reason": ROUND,
-                "round": number,
-                "questions": [one.to_document() for one in asked.questions],
-                "asked_by": held.worker,
-                "asked_at": work.now.isoformat(),
-                "description": task.description,
-            },
+            question=question,
+            content=content,
+            params=about_of(content),
         )
 
 

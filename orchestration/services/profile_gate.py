@@ -42,7 +42,8 @@ from orchestration.rules.proposals import parse_proposal_md
 from orchestration.rules.spec_documents import check_tech_md, parse_spec_md
 from orchestration.rules.test_guides import loosened_tests, parse_test_guide
 from orchestration.runner.workspace import read_inside
-from orchestration.services.answers import is_answered, is_command_confirmed
+from orchestration.seats.test_commands import is_confirmed, sirs_word_on
+from orchestration.services.answers import is_answered
 from orchestration.services.flow_documents import read_boxes, read_document, run_of
 from orchestration.services.outputs import add_output, newest_outputs, sections_of
 from orchestration.services.work import Work
@@ -275,13 +276,13 @@ def _ran(task: Task, run: WorkflowRun, outputs: Sequence[Output]) -> None:
 def _designed(task: Task, run: WorkflowRun, outputs: Sequence[Output]) -> None:
     result: RedPhase = _read_json(RedPhase, task, outputs)
     require_red(result)
-    _require_known_command(task, run, result.run_command)
+    _require_known_command(task, result.run_command)
 
 
 def _fixed(task: Task, run: WorkflowRun, outputs: Sequence[Output]) -> None:
     result: TestAndFixResult = _read_json(TestAndFixResult, task, outputs)
     require_green(result)
-    _require_known_command(task, run, result.run_command)
+    _require_known_command(task, result.run_command)
     edits = loosened_tests(result.green.diff)
     if edits:
         faults = [Fault(path="green.diff", message=one) for one in edits]
@@ -289,17 +290,20 @@ def _fixed(task: Task, run: WorkflowRun, outputs: Sequence[Output]) -> None:
                       errors=faults)  # fmt: skip
 
 
-def _require_known_command(task: Task, run: WorkflowRun, command: str) -> None:
-    """Raise for a command that neither the guide names nor Sir has confirmed. Errors: Conflict."""
-    guide = read_document(run, stages.TEST_GUIDE_MD)
-    known = parse_test_guide(guide).commands if guide is not None else ()
-    if command.strip() in known or is_command_confirmed(task, command.strip()):
+def _require_known_command(task: Task, command: str) -> None:
+    """Raise for a command that neither the guide names nor Sir approved. Errors: Conflict."""
+    wanted = command.strip()
+    if is_confirmed(task, wanted):
         return
-    raise Conflict(
-        f"`{command.strip()}` is no command of {stages.TEST_GUIDE_MD}: ask Sir first, with the "
-        "command in backticks in the question",
-        code="command_unconfirmed",
+    word = sirs_word_on(task, wanted)
+    said = (
+        f"`{wanted}` is no command of {stages.TEST_GUIDE_MD}: ask Sir first, with the command in "
+        "backticks in the question; it is confirmed by his approval only"
+        if word is None
+        else f"Sir did not approve `{wanted}`; his word was {word.verdict!r}: {word.reason} "
+        "Take another command, or ask him again; only his approval confirms it"
     )
+    raise Conflict(said, code="command_unconfirmed")
 
 
 Checker = Callable[[Task, WorkflowRun, Sequence[Output]], None]

@@ -18,6 +18,7 @@ from orchestration.errors import (
 from orchestration.models import Agent, Assignment, Comment, Output, Task
 from orchestration.models.rows import fetch_rows
 from orchestration.selectors.tasks import not_ready_reason
+from orchestration.services.answers import about_of, question_content
 from orchestration.services.assignments import has_free_slot, lease, require_claimable
 from orchestration.services.blocking import block_task
 from orchestration.services.cancelling import cancel_tree
@@ -271,6 +272,7 @@ def ask_sir(work: Work, task: Task, held: Assignment, question: str) -> None:
     work.touch(task, "asked_from")
     move_task(work, task, TaskStatus.WAITING_HUMAN, detail=question)
     stop_clock(work, held)
+    content = question_content(work, held, task, question)
     open_decision(
         work,
         kind=DecisionKind.WAITING_HUMAN,
@@ -278,12 +280,8 @@ def ask_sir(work: Work, task: Task, held: Assignment, question: str) -> None:
         task=task,
         title=task.title,
         question=question,
-        content={
-            "reason": "question",
-            "asked_by": held.worker,
-            "asked_at": work.now.isoformat(),
-            "description": task.description,
-        },
+        content=content,
+        params=about_of(content),
     )
 
 

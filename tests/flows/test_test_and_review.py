@@ -11,7 +11,7 @@ from orchestration.errors import Conflict, Invalid
 from orchestration.models import Defect, Project, Task
 from orchestration.services.work import Actor
 from orchestration.workflows.dispatch import dispatch_text
-from tests.factories import child, drive, fresh
+from tests.factories import child, decide, drive, fresh, open_decision_of
 from tests.flows.scripts import SNIPPET, Crew
 
 pytestmark = pytest.mark.django_db
@@ -100,9 +100,48 @@ def test_command_outside_the_guide_needs_sir(project: Project, crew: Crew) -> No
     with pytest.raises(Conflict, match="is no command of"):
         crew.hand_off(design)
     crew.ask(design, "May I run `tox`?")
-    crew.answer("yes")
+    decide(open_decision_of(project, "waiting_human"), "approve")
     crew.hand_off(design)
     assert fresh(design).status == "done"
+
+
+@pytest.mark.parametrize("words", ["No. Never run that.", "1. yes"])
+def test_words_confirm_no_command(project: Project, crew: Crew, words: str) -> None:
+    design = up_to_design(crew, begin(project, "/test the calculator"))
+    crew.begin(design)
+    crew.give(design, "red", json.dumps(RED | {"run_command": "tox"}), "data")
+    crew.ask(design, "May I run `tox`?")
+    crew.answer(words)
+    with pytest.raises(Conflict, match="Sir did not approve `tox`") as caught:
+        crew.hand_off(design)
+    assert caught.value.code == "command_unconfirmed"
+    assert words in caught.value.detail
+    assert fresh(design).status == "working"
+
+
+def test_newest_word_on_a_command_holds_also_against_the_guide(
+    project: Project, crew: Crew
+) -> None:
+    design = up_to_design(crew, begin(project, "/test the calculator"))
+    crew.begin(design)
+    crew.give(design, "red", json.dumps(RED), "data")
+    for verdict in ("approve", "answer"):
+        crew.ask(design, f"May I run `{RED['run_command']}`?")
+        decide(open_decision_of(project, "waiting_human"), verdict, reason="not on this machine")
+    with pytest.raises(Conflict, match="not on this machine"):
+        crew.hand_off(design)
+
+
+def test_card_of_a_question_says_what_lets_its_commands_run(project: Project, crew: Crew) -> None:
+    design = up_to_design(crew, begin(project, "/test the calculator"))
+    crew.begin(design)
+    crew.ask(design, "May I run `tox`?")
+    asked = open_decision_of(project, "waiting_human")
+    says = {one["verdict"]: [part["code"] for part in one["consequences"]]
+            for one in asked.options}  # fmt: skip
+    assert asked.content["shown_commands"] == ["tox"]
+    assert says["approve"] == ["shown_commands_run", "task_resumes"]
+    assert says["answer"] == ["agent_gets_answer", "commands_stay_unconfirmed", "task_resumes"]
 
 
 @pytest.mark.parametrize(
