@@ -57,6 +57,10 @@ FINDING_PATTERNS: Sequence[tuple[str, str | StrPromise]] = (
         _("The plan has one step, %(steps)s: the task could be done directly."),
     ),
     (
+        rf"All that the task says stands in {STEPS}: a child is smaller than its task\.",
+        _("All that the task says stands in %(steps)s: a child is smaller than its task."),
+    ),
+    (
         rf"A command destroys something, but no risk is named: {STEPS}\.",
         _("A command destroys something, but no risk is named: %(steps)s."),
     ),

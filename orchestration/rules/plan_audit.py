@@ -29,6 +29,7 @@ from orchestration.errors import Invalid
 from orchestration.rules.dag import ancestor_sets, successors, topological_order
 from orchestration.rules.diffs import parse_diff
 from orchestration.rules.plan import PlannedCommand, planned_commands
+from orchestration.rules.scope import folded_words
 from orchestration.states import AuditVerdict, RiskLevel
 
 MAX_HANDOVERS = 7
@@ -119,11 +120,13 @@ def audit_plan(
     known_roles: Collection[str],
     tools_available: Callable[[str], bool],
     planner: str,
+    task_text: str = "",
 ) -> AuditOutcome:
     """Audit a plan by rules. `planner` is the seat's backend, `playbook` or `workflow`."""
     findings = (
         *_completeness(plan, planner),
         *_dependencies(plan),
+        *_whole_task(plan, task_text),
         *_risk(plan, planner),
         *_resources(plan, list(policy_allow), known_roles, tools_available, planner),
         *_time(plan),
@@ -209,6 +212,17 @@ def _dependencies(plan: Plan) -> Iterator[Finding]:
     if len(plan.steps) == 1 and not plan.steps[0].run:
         text = "The plan has one step, {steps}: the task could be done directly."
         yield from _found(check, Level.SUGGEST, "single_step", text, [plan.steps[0].id])
+
+
+def _whole_task(plan: Plan, task_text: str) -> Iterator[Finding]:
+    """Find steps that say all of their task again and may be planned in their turn."""
+    text = folded_words(task_text)
+    again = [
+        step.id for step in plan.steps
+        if text and not step.run and step.delegate and text in folded_words(step.action)
+    ]  # fmt: skip
+    said = "All that the task says stands in {steps}: a child is smaller than its task."
+    yield from _found(CheckName.DEPENDENCIES, Level.SUGGEST, "whole_task", said, again)
 
 
 def _unordered_writers(plan: Plan) -> Iterator[tuple[str, tuple[str, str]]]:

@@ -1,4 +1,4 @@
-"""Scopes: which paths a task may touch, and whether one scope lies inside another.
+"""Scopes: which paths a task may touch, and whether one scope or text lies inside another.
 
 A scope is a list of paths, directories or simple globs. Entries that are free text are kept for
 people and never compared. An empty scope, or one of free text only, is unrestricted.
@@ -8,6 +8,7 @@ Source: DESIGN section 4, rule 14, and section 11.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 
 from orchestration.contracts.paths import normalise_path
@@ -19,6 +20,12 @@ ANY_DIRECTORIES = "**"
 PATH_LIKE = re.compile(r"[A-Za-z0-9_.@+*?-]+|\S*/\S*|\S+\.[A-Za-z0-9]{1,8}")
 """A plain file name in ASCII, or one word of any script with a slash or an extension."""
 GLOB = re.compile(r"[*?]")
+NOT_WORDS = re.compile(r"[\W_]+")
+
+
+def folded_words(text: str) -> str:
+    """Fold what makes no difference: case, width, white space and punctuation."""
+    return NOT_WORDS.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip()
 
 
 def is_path(entry: str) -> bool:

@@ -83,6 +83,7 @@ def _audit(job: SeatJob) -> Document:
         known_roles=known_roles(),
         tools_available=lambda program: _has_tool(job.task, program),
         planner=plan.backend if plan is not None else "",
+        task_text=job.task.description or job.task.title,
     )
     return result.to_document()
 

@@ -216,6 +216,7 @@ def _findings(departure: _Departure, plan: PlanDocument) -> AuditOutcome:
         known_roles=known_roles(),
         tools_available=lambda program: _has_tool(project.workspace, program),
         planner=departure.blueprint.plan.backend,
+        task_text=departure.task.description or departure.task.title,
     )
 
 

@@ -8,15 +8,13 @@ Source: DESIGN section 11 ("Recursion"), section 17.
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from orchestration.errors import Fault, Forbidden, IllegalTransition, Invalid, NotFound
 from orchestration.models import Agent, Project, Task
 from orchestration.rules.profiles import known_roles, may_spawn
-from orchestration.rules.scope import proper_subset
+from orchestration.rules.scope import folded_words, proper_subset
 from orchestration.services.blueprints import take_numbers
 from orchestration.services.intake import require_text, title_of
 from orchestration.services.lookups import lock_project
@@ -26,8 +24,6 @@ from orchestration.services.retrying import retry_on_deadlock
 from orchestration.services.tasks import held_lease, lock_with_parent
 from orchestration.services.work import Actor, Work, unit_of_work
 from orchestration.states import TaskStatus
-
-NOT_WORDS = re.compile(r"[\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +110,9 @@ def _require_smaller(task: Task, child: NewChild, text: str) -> None:
     Errors: Invalid listing every fault.
     """
     faults: list[Fault] = []
-    told = {_folded(text), _folded(f"{child.title} {text}")}
+    told = {folded_words(text), folded_words(f"{child.title} {text}")}
     for above in _upwards(task):
-        known = {_folded(above.title), _folded(above.description)} - {""}
+        known = {folded_words(above.title), folded_words(above.description)} - {""}
         if told & known:
             message = "is the text of a task above it"
             faults.append(Fault(path="description", message=message))
@@ -138,11 +134,6 @@ def _upwards(task: Task) -> Sequence[Task]:
         rows.append(above)
         above = above.parent
     return rows
-
-
-def _folded(text: str) -> str:
-    """Fold what makes no difference: case, width, white space and punctuation."""
-    return NOT_WORDS.sub(" ", unicodedata.normalize("NFKC", text).casefold()).strip()
 
 
 def _title(child: NewChild, text: str) -> str:

@@ -144,6 +144,33 @@ def test_what_is_only_suggested(steps: list[dict[str, Any]], code: str) -> None:
     assert "step" in outcome.suggestions[0]
 
 
+TASK = "Build the shop, with sign-in"
+
+
+@pytest.mark.parametrize(
+    ("first", "is_found"),
+    [
+        ({"action": "build the SHOP with “sign in”"}, True),
+        ({"action": "First read the rest, then: Build the shop, with sign-in!"}, True),
+        ({"action": "Build the shop"}, False),
+        ({"action": TASK, "delegate": False}, False),
+        ({"action": TASK, "run": ["make"]}, False),
+    ],
+)
+def test_a_step_that_says_all_of_its_task_is_pointed_out(
+    first: dict[str, Any], *, is_found: bool
+) -> None:
+    steps = [{"id": 1, "expected_artifacts": ["a"], **first},
+             {"id": 2, "action": "look", "expected_artifacts": ["b"]}]  # fmt: skip
+    outcome = audit_plan(
+        parse_plan({"steps": steps}), policy_allow=(), known_roles=known_roles(),
+        tools_available=lambda _: True, planner="external", task_text=TASK,
+    )  # fmt: skip
+    found = [one.steps for one in outcome.findings if one.code == "whole_task"]
+    assert found == [("1",)] * is_found
+    assert outcome.verdict is not AuditVerdict.NEEDS_REVISION
+
+
 def test_a_readable_patch_and_a_built_tool_need_no_word() -> None:
     outcome = audit(
         {"id": 1, "on_failure": {"fix": {"patch": PATCH}}},
