@@ -78,6 +78,11 @@ def runs_tests(role: str) -> bool:
     return role.startswith("Tdd")
 
 
+def is_run_by_us(role: str, step_key: str) -> bool:
+    """Whether the system itself runs the tests that a stage hands in."""
+    return (role, step_key) in {("TddTestDesign", TEST_DESIGN), ("TddTestAndFix", TEST_FIX)}
+
+
 def is_confirmed_by_sir(role: str) -> bool:
     """Whether Sir looks at a profile's work once before it is locked: the design."""
     return role == "DesignAgent"

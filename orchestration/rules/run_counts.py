@@ -39,6 +39,12 @@ _PAIRS = (
         re.compile(rf"^test result: .{{0,60}}?{_NUMBER} failed", re.M),
     ),
 )
+_COVERAGE_PY = re.compile(r"^TOTAL +\d{1,9} +\d{1,9} +(\d{1,3}(?:\.\d{1,4})?)%$", re.MULTILINE)
+"""Without branches: with them its last column is lines and branches in one."""
+_ISTANBUL = re.compile(
+    r"^All files *\|[ \d.]{1,20}\| *([\d.]{1,8}) *\| *([\d.]{1,8}) *\| *([\d.]{1,8}) *\|",
+    re.MULTILINE,
+)
 _GO = re.compile(r"^--- (PASS|FAIL): ", re.MULTILINE)
 _NOTHING = re.compile(
     r"\bno tests ran\b|\[no test files\]|\b0 test files matching\b|\bNo tests? (?:files )?found\b",
@@ -84,6 +90,19 @@ def read_counts(output: str) -> TestCounts | None:
             return TestCounts(sum(map(int, passed)), sum(map(int, failed)))
     told = [] if is_cut(output) else _GO.findall(output)
     return TestCounts(told.count("PASS"), told.count("FAIL")) if told else None
+
+
+def read_coverage(output: str) -> dict[str, float]:
+    """Read the coverage that a run prints, in per cent, by what it is of; nothing where it is none.
+
+    Source: the TOTAL of coverage.py (lines alone), and the table of Istanbul.
+    """
+    table = _ISTANBUL.findall(output)
+    if table:
+        branches, functions, lines = map(float, table[-1])
+        return {"lines": lines, "branches": branches, "functions": functions}
+    total = _COVERAGE_PY.findall(output)
+    return {"lines": float(total[-1])} if total else {}
 
 
 def is_cut(output: str) -> bool:

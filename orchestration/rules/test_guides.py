@@ -6,8 +6,9 @@ Source: FORMATS ("Test workflow"), CASES A-05.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import unified_diff
 
 from orchestration.rules.marked_text import Faults, folded, heading_of, labels_of, read_lines
 
@@ -72,18 +73,30 @@ def ticked_commands(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one.strip() for one in TICKED.findall(text)))
 
 
-def loosened_tests(diff: str) -> list[str]:
-    """Say which tests a unified diff deletes, disables or loosens."""
+def weaker_file(path: str, old: str, new: str) -> list[str]:
+    """Say which tests of a file are deleted, disabled or loosened from one text to the next."""
+    if old == new:
+        return []
+    lines = unified_diff(old.splitlines(), new.splitlines(), path, path, lineterm="")
+    return loosened_tests("\n".join(lines), known=[path])
+
+
+def loosened_tests(diff: str, *, known: Collection[str] = ()) -> list[str]:
+    """Say which tests a unified diff deletes, disables or loosens.
+
+    `known` names files of tests whatever they are called.
+    """
     found: list[str] = []
-    path, removed, added = "", [0, 0], [0, 0]
+    path, removed, added, is_test = "", [0, 0], [0, 0], False
     for line in [*diff.splitlines(), "--- end"]:
         if line.startswith("--- "):
             found += _weaker(path, removed, added)
             path, removed, added = line[4:].removeprefix("a/").split("\t")[0], [0, 0], [0, 0]
-        elif line.startswith("+++ ") and TEST_FILE.search(path):
+            is_test = path in known or TEST_FILE.search(path) is not None
+        elif line.startswith("+++ ") and is_test:
             if line[4:].strip() == "/dev/null":
                 found.append(f"{path} is deleted")
-        elif line[:1] in "+-" and TEST_FILE.search(path):
+        elif line[:1] in "+-" and is_test:
             side = added if line[0] == "+" else removed
             side[0] += TEST_CASE.match(line[1:]) is not None
             side[1] += CHECK.match(line[1:]) is not None

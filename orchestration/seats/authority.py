@@ -19,6 +19,7 @@ from orchestration.models import Blueprint, Decision, Deviation, StaleConsumer, 
 from orchestration.rules.commands import command_digest
 from orchestration.rules.dag import canonical_digest
 from orchestration.seats.sandboxing import NO_SANDBOX, is_sandbox_missing
+from orchestration.seats.test_commands import confirmed_digests
 from orchestration.states import DecisionKind, DecisionStatus
 
 NO_WORKSPACE = "not possible: this project has no workspace"
@@ -72,7 +73,8 @@ def _first_unauthorised(
         return None
     planned = _planned_digests(task)
     if task.parent is None or not is_trusted_step(task):
-        planned &= frozenset(task.parent.approved_digests if task.parent is not None else ())
+        approved = frozenset(task.parent.approved_digests if task.parent is not None else ())
+        planned &= approved | confirmed_digests(task)
     return next((one for one in unlisted if command_digest(one) not in planned), None)
 
 

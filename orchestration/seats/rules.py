@@ -23,6 +23,7 @@ from orchestration.seats.claim_checks import check_claims
 from orchestration.seats.commands import run_all
 from orchestration.seats.earlier_runs import runs_with_fewer_tests
 from orchestration.seats.independent import check_spoken, spoken_claims_of
+from orchestration.seats.staged_tests import judge_staged_tests
 from orchestration.states import Seat
 
 PLAYBOOK, WORKFLOW = "playbook", "workflow"
@@ -113,7 +114,8 @@ def gather_evidence(job: SeatJob, link: SeatLink) -> Document:
             evidence["refusal"] = refusal_of(task, [*again, *task.verify])
         if not evidence["refusal"]:
             evidence["runs"] = run_all(task, again, link) if again else evidence["runs"]
-            evidence["verifies"] = run_all(task, task.verify, link, keep_going=True)
+            verified = run_all(task, task.verify, link, keep_going=True)
+            evidence["verifies"] = judge_staged_tests(task, verified)
         evidence["claims"] = check_claims(task, link)
         evidence["spoken"] = check_spoken(task, spoken_claims_of(task, _newest(task)), link)
         ours = [*evidence["verifies"], *evidence["spoken"]]

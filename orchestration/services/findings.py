@@ -63,7 +63,7 @@ def _from_command(
     return {
         "severity": severity,
         "category": "defect",
-        "title": f"{task.title}: {exit_words}",
+        "title": f"{task.title}: {run.get('why') or exit_words}"[:300],
         "description": (fix or {}).get("description", ""),
         "evidence": {
             "command": command,

@@ -12,7 +12,7 @@ from typing import Any
 
 from orchestration.models import Decision, Output, Task, Verification
 from orchestration.rules.dag import canonical_digest
-from orchestration.rules.flow_stages import is_confirmed_by_sir
+from orchestration.rules.flow_stages import is_confirmed_by_sir, is_run_by_us
 from orchestration.rules.tool_record import BY, NONE, SELF_REPORTED
 from orchestration.rules.trust import declared_trust, proven_trust, unvalidated
 from orchestration.seats.registry import EXTERNAL
@@ -41,7 +41,11 @@ SHOWN_CONTENT = 20_000
 
 def needs_outer(task: Task) -> bool:
     """Whether a task's work goes beyond L3 at all."""
-    return is_deep(task) or is_confirmed_by_sir(task.role)
+    return is_deep(task) or is_confirmed_by_sir(task.role) or _is_run_by_us(task)
+
+
+def _is_run_by_us(task: Task) -> bool:
+    return is_run_by_us(task.role, task.step_key)
 
 
 def is_deep(task: Task) -> bool:
@@ -103,7 +107,9 @@ def last_change(task: Task) -> int:
 def _needs_sir(task: Task, done: Mapping[str, LayerOutcome]) -> bool:
     if task.risk_level == RiskLevel.CRITICAL or is_confirmed_by_sir(task.role):
         return True
-    return LayerOutcome.NOT_POSSIBLE in done.values() and task.complexity == Complexity.HIGH
+    # Tests that we could not run are nobody's word but the agent's own.
+    must_run = task.complexity == Complexity.HIGH or _is_run_by_us(task)
+    return LayerOutcome.NOT_POSSIBLE in done.values() and must_run
 
 
 def _ask_agent(work: Work, task: Task, outputs: Sequence[Output], refusal: str) -> None:

@@ -14,14 +14,9 @@ from typing import Any
 
 from orchestration.contracts.flow_results import (
     ExplorationResult,
-    RedPhase,
     RunAndFixResult,
     SecurityReview,
-    TestAndFixResult,
     Understanding,
-    read_json_result,
-    require_green,
-    require_red,
 )
 from orchestration.contracts.results import OutputInput
 from orchestration.errors import (
@@ -40,9 +35,10 @@ from orchestration.rules.marked_text import DocumentInvalid
 from orchestration.rules.profiles import PROFILES
 from orchestration.rules.proposals import parse_proposal_md
 from orchestration.rules.spec_documents import check_tech_md, parse_spec_md
-from orchestration.rules.test_guides import loosened_tests, parse_test_guide
+from orchestration.rules.test_guides import parse_test_guide
 from orchestration.runner.workspace import read_inside
-from orchestration.seats.test_commands import is_confirmed, sirs_word_on
+from orchestration.seats.staged_tests import read_handed_json
+from orchestration.services import test_stages
 from orchestration.services.answers import is_answered
 from orchestration.services.flow_documents import read_boxes, read_document, run_of
 from orchestration.services.outputs import add_output, newest_outputs, sections_of
@@ -97,7 +93,7 @@ def settle_profile_work(
     run = run_of(task)
     if run is None:
         if task.role == "QuickExplore":
-            _read_json(ExplorationResult, task, outputs)
+            read_handed_json(ExplorationResult, outputs)
         return list(outputs)
     stage = (task.role, task.step_key)
     if stage in stages.ASKS_SIR and not is_answered(task):
@@ -112,8 +108,9 @@ def settle_profile_work(
         outputs = _settle_documents(work, task, run, names, found, assignment)
     checker = CHECKERS.get(stage) or CHECKERS.get((task.role, ""))
     if checker is not None:
-        checker(task, run, outputs)
-    return list(outputs)
+        checker(outputs)
+    tested = test_stages.STAGES.get(stage)
+    return list(outputs) if tested is None else tested(work, task, outputs, assignment)
 
 
 def _settle_documents(
@@ -246,74 +243,30 @@ def _require_open(run: WorkflowRun, name: str, boxes: BoxList) -> None:
         raise DocumentInvalid(f"{name} does not keep the boxes that are ticked.", errors=faults)
 
 
-def _read_json(model: type[Any], task: Task, outputs: Sequence[Output]) -> Any:
-    """Read the newest output of a stage as its result. Errors: Invalid with every fault."""
-    found = [one for one in outputs if not one.path]
-    if not found:
-        raise MissingOutput("the result is handed in as JSON, in an output with content")
-    newest = max(found, key=lambda one: one.pk)
-    return read_json_result(model, newest.content, name=newest.title[:80])
+def _understood(outputs: Sequence[Output]) -> None:
+    read_handed_json(Understanding, outputs)
 
 
-def _understood(task: Task, run: WorkflowRun, outputs: Sequence[Output]) -> None:
-    _read_json(Understanding, task, outputs)
+def _explored(outputs: Sequence[Output]) -> None:
+    read_handed_json(ExplorationResult, outputs)
 
 
-def _explored(task: Task, run: WorkflowRun, outputs: Sequence[Output]) -> None:
-    _read_json(ExplorationResult, task, outputs)
+def _reviewed(outputs: Sequence[Output]) -> None:
+    read_handed_json(SecurityReview, outputs)
 
 
-def _reviewed(task: Task, run: WorkflowRun, outputs: Sequence[Output]) -> None:
-    _read_json(SecurityReview, task, outputs)
-
-
-def _ran(task: Task, run: WorkflowRun, outputs: Sequence[Output]) -> None:
-    if not _read_json(RunAndFixResult, task, outputs).runnable:
+def _ran(outputs: Sequence[Output]) -> None:
+    if not read_handed_json(RunAndFixResult, outputs).runnable:
         message = "it does not run; hand it in as failed with the reason"
         raise Invalid(f"{message}.", errors=[Fault(path="runnable", message=message)])
 
 
-def _designed(task: Task, run: WorkflowRun, outputs: Sequence[Output]) -> None:
-    result: RedPhase = _read_json(RedPhase, task, outputs)
-    require_red(result)
-    _require_known_command(task, result.run_command)
-
-
-def _fixed(task: Task, run: WorkflowRun, outputs: Sequence[Output]) -> None:
-    result: TestAndFixResult = _read_json(TestAndFixResult, task, outputs)
-    require_green(result)
-    _require_known_command(task, result.run_command)
-    edits = loosened_tests(result.green.diff)
-    if edits:
-        faults = [Fault(path="green.diff", message=one) for one in edits]
-        raise Invalid("Tests may not be deleted, disabled or loosened.", code="TDD_VIOLATION",
-                      errors=faults)  # fmt: skip
-
-
-def _require_known_command(task: Task, command: str) -> None:
-    """Raise for a command that neither the guide names nor Sir approved. Errors: Conflict."""
-    wanted = command.strip()
-    if is_confirmed(task, wanted):
-        return
-    word = sirs_word_on(task, wanted)
-    said = (
-        f"`{wanted}` is no command of {stages.TEST_GUIDE_MD}: ask Sir first, with the command in "
-        "backticks in the question; it is confirmed by his approval only"
-        if word is None
-        else f"Sir did not approve `{wanted}`; his word was {word.verdict!r}: {word.reason} "
-        "Take another command, or ask him again; only his approval confirms it"
-    )
-    raise Conflict(said, code="command_unconfirmed")
-
-
-Checker = Callable[[Task, WorkflowRun, Sequence[Output]], None]
+Checker = Callable[[Sequence[Output]], None]
 CHECKERS: Mapping[tuple[str, str], Checker] = {
     ("StrictPlan", stages.UNDERSTAND): _understood,
     ("QuickExplore", ""): _explored,
     ("QuickExplore", stages.SECURITY): _reviewed,
     ("TddRunAndFix", stages.RUN): _ran,
-    ("TddTestDesign", stages.TEST_DESIGN): _designed,
-    ("TddTestAndFix", stages.TEST_FIX): _fixed,
 }
 """What is read of a stage's result; without a step, of the profile wherever it works."""
 
@@ -323,7 +276,7 @@ def profile_findings(task: Task, outputs: Sequence[Output]) -> list[dict[str, An
     if (task.role, task.step_key) != ("QuickExplore", stages.SECURITY) or task.fix_round:
         return []
     try:
-        review: SecurityReview = _read_json(SecurityReview, task, outputs)
+        review: SecurityReview = read_handed_json(SecurityReview, outputs)
     except CountersignError:
         # It was read at the hand-in; an exploration by this name outside the workflow is none.
         return []

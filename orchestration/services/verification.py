@@ -140,7 +140,8 @@ def _anchor_layers(task: Task, evidence: Evidence) -> list[Layer]:
 
 def _anchor_row(run: Mapping[str, Any], name: str, *, key: str) -> Layer:
     outcome = LayerOutcome.PASSED if run["ok"] else LayerOutcome.FAILED
-    return Layer("L3", outcome, name=name, grade=RERUN, record=run, finding_key=key)
+    findings = (str(run["why"]),) if run.get("why") else ()
+    return Layer("L3", outcome, name, findings, RERUN, record=run, finding_key=key)
 
 
 _SPOKEN = {

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+from django.test import override_settings
 
 from orchestration.errors import Conflict, Invalid
-from orchestration.models import Defect, Project, Task
+from orchestration.models import Artifact, Defect, Project, Task, Verification
+from orchestration.seats.test_commands import confirmed_commands, guide_commands
+from orchestration.services.agent_claims import Wish, claim_for_agent
+from orchestration.services.agent_results import Hold, submit_result
 from orchestration.services.work import Actor
+from orchestration.states import Seat
 from orchestration.workflows.dispatch import dispatch_text
-from tests.factories import child, decide, drive, fresh, open_decision_of
+from tests.factories import actor_of, child, decide, drive, fresh, open_decision_of
 from tests.flows.scripts import SNIPPET, Crew
 
 pytestmark = pytest.mark.django_db
@@ -30,19 +36,32 @@ One file a module.
 ## Test commands
 
 ```
-python -m pytest -q
+python3 -m unittest tests.test_calc
 ```
 """
 RED = {
     "phase": "RED", "test_files": ["tests/test_calc.py"], "test_points": ["adds"],
-    "expected_failures": ["test_add"], "run_command": "python -m pytest -q",
+    "expected_failures": ["test_add"], "run_command": "python3 -m unittest tests.test_calc",
 }  # fmt: skip
 DONE: dict[str, Any] = {
-    "green": {"files": ["calc.py"], "results": {"passed": 3, "failed": 0}},
+    "green": {"files": ["calc.py"], "results": {"passed": 2, "failed": 0}},
     "refactor": {"improvements": ["one name"],
                  "coverage": {"lines": 91.5, "branches": 80, "functions": 100}},
-    "run_command": "python -m pytest -q", "verdict": "PASS",
+    "run_command": "python3 -m unittest tests.test_calc", "verdict": "PASS",
 }  # fmt: skip
+TESTS = """import unittest
+
+from calc import add
+
+
+class Adds(unittest.TestCase):
+    def test_small(self):
+        self.assertEqual(add(1, 2), 3)
+
+    def test_negative(self):
+        self.assertEqual(add(1, -2), -1)
+"""
+CODE = "def add(a, b):\n    return a + b\n"
 FINDING = {
     "title": "The password is logged", "severity": "medium", "advice": "log no password",
     "evidence": [{"path": "login.py", "line": 3, "snippet": SNIPPET}],
@@ -55,6 +74,13 @@ def begin(project: Project, text: str) -> Task:
     return fresh(sent.task)
 
 
+def write(project: Project, path: str, text: str) -> None:
+    """Write a file as an agent would."""
+    made = Path(project.workspace, path)
+    made.parent.mkdir(parents=True, exist_ok=True)
+    made.write_text(text)
+
+
 def up_to_design(crew: Crew, root: Task) -> Task:
     crew.do(child(root, "run"), ("run", RAN))
     crew.do(child(root, "prepare"), ("TEST_GUIDE.md", GUIDE))
@@ -64,14 +90,158 @@ def up_to_design(crew: Crew, root: Task) -> Task:
     crew.answer()
     crew.give(confirm, "confirmed", "addition only")
     crew.hand_off(confirm)
+    write(crew.project, "tests/test_calc.py", TESTS)
     return child(root, "test-design")
+
+
+def up_to_fix(crew: Crew, root: Task, *, code: str = CODE) -> Task:
+    crew.do(up_to_design(crew, root), ("red", RED))
+    write(crew.project, "calc.py", code)
+    return child(root, "test-fix")
 
 
 def test_whole_test_run_from_runnability_to_pass(project: Project, crew: Crew) -> None:
     root = begin(project, "/test the calculator")
-    crew.do(up_to_design(crew, root), ("red", RED))
-    crew.do(child(root, "test-fix"), ("done", DONE))
+    crew.do(up_to_fix(crew, root), ("done", DONE))
     assert fresh(root).status == "done"
+    locked = Artifact.objects.get(task=child(root, "test-design"), name="tests/test_calc.py")
+    assert bytes(locked.content.data).decode() == TESTS
+    ran = Verification.objects.filter(task__root=root, layer="L3", exit_code__isnull=False)
+    assert list(ran.order_by("pk").values_list("outcome", "grade", "exit_code")) == [
+        ("passed", "rerun", 1), ("passed", "rerun", 0),
+    ]  # fmt: skip
+
+
+def test_names_of_files_alone_are_refused(project: Project, crew: Crew) -> None:
+    root = begin(project, "/test the calculator")
+    design = up_to_design(crew, root)
+    Path(project.workspace, "tests/test_calc.py").unlink()
+    with pytest.raises(Invalid, match="test_files are not in the workspace"):
+        crew.do(design, ("red", RED))
+    write(project, "tests/test_calc.py", TESTS)
+    crew.hand_off(design)
+    with pytest.raises(Invalid) as caught:
+        crew.do(child(root, "test-fix"), ("done", DONE))
+    assert [one["message"] for one in caught.value.errors] == ["calc.py: is not there"]
+
+
+def only_defect(task: Task) -> Defect:
+    (defect,) = Defect.objects.filter(task=task)
+    assert defect.severity == "high"
+    assert fresh(task).status != "done"
+    return defect
+
+
+def test_red_that_passes_when_we_run_it_is_a_high_defect(project: Project, crew: Crew) -> None:
+    design = up_to_design(crew, begin(project, "/test the calculator"))
+    write(project, "calc.py", CODE)
+    crew.do(design, ("red", RED))
+    defect = only_defect(design)
+    assert "TDD_VIOLATION: the tests pass before the code is there" in defect.title
+    assert defect.evidence["exit_code"] == 0
+
+
+@pytest.mark.parametrize(
+    ("tests", "why"),
+    [("x = 1\n", "no test ran"), (TESTS.replace("(1, 2), 3", "(1, 2), 4"), "1 passed")],
+)
+def test_red_without_a_failing_test_alone_is_a_high_defect(
+    project: Project, crew: Crew, tests: str, why: str
+) -> None:
+    design = up_to_design(crew, begin(project, "/test the calculator"))
+    write(project, "calc.py", CODE)
+    write(project, "tests/test_calc.py", tests)
+    crew.do(design, ("red", RED))
+    assert why in only_defect(design).title
+
+
+@pytest.mark.parametrize(
+    ("code", "results", "why"),
+    [
+        (CODE.replace("+", "-"), {"passed": 2, "failed": 0}, "IMPLEMENTATION_INCOMPLETE: exit 1"),
+        (CODE, {"passed": 9, "failed": 0}, "claimed 9 passed, 0 failed; ran 2 passed, 0 failed"),
+    ],
+)
+def test_green_that_is_none_when_we_run_it_is_a_high_defect(
+    project: Project, crew: Crew, code: str, results: dict[str, int], why: str
+) -> None:
+    root = begin(project, "/test the calculator")
+    fix = up_to_fix(crew, root, code=code)
+    crew.do(fix, ("done", DONE | {"green": DONE["green"] | {"results": results}}))
+    assert why in only_defect(fix).title
+    assert fresh(root).status == "working"
+
+
+def test_coverage_above_what_the_run_prints_is_a_high_defect(project: Project, crew: Crew) -> None:
+    root = begin(project, "/test the calculator")
+    prints = CODE + "print('TOTAL    40    10    75%')\n"
+    fix = up_to_fix(crew, root, code=prints)
+    crew.do(fix, ("done", DONE))
+    assert "claimed 91.5 % of lines covered; the run says 75 %" in only_defect(fix).title
+
+
+@pytest.mark.parametrize(
+    ("tests", "said"),
+    [
+        ("", "tests/test_calc.py loses 2 tests"),
+        (
+            TESTS.replace("    def test_neg", "    @unittest.skip('x')\n    def test_neg"),
+            "disables",
+        ),
+        (TESTS.replace("self.assertEqual(add(1, -2), -1)", "add(1, -2)"), "loses 1 checks"),
+    ],
+)
+def test_weaker_tests_are_seen_without_any_diff(
+    project: Project, crew: Crew, tests: str, said: str
+) -> None:
+    root = begin(project, "/test the calculator")
+    fix = up_to_fix(crew, root)
+    write(project, "tests/test_calc.py", tests)
+    with pytest.raises(Invalid) as caught:
+        crew.do(fix, ("done", DONE))
+    assert caught.value.code == "TDD_VIOLATION"
+    assert said in caught.value.errors[0]["message"]
+
+
+def test_tests_weakened_in_a_fix_are_seen_too(project: Project, crew: Crew) -> None:
+    fix = up_to_fix(crew, begin(project, "/test the calculator"), code=CODE.replace("+", "-"))
+    crew.do(fix, ("done", DONE))
+    write(project, "calc.py", CODE)
+    write(project, "tests/test_calc.py", TESTS.replace("self.assertEqual(add(1, -2), -1)", "pass"))
+    held = claim_for_agent(
+        agent=crew.maker, wish=Wish(seats=[Seat.FIXER]), actor=actor_of(crew.maker)
+    )
+    assert held is not None
+    submit_result(
+        hold=Hold(held.pk, crew.maker, held.lease_token),
+        document={"comment": {"comment_type": "handoff", "body": "fixed"}, "status": "review"},
+        actor=actor_of(crew.maker),
+    )
+    drive(project)
+    titles = Defect.objects.filter(task=fix).values_list("title", flat=True)
+    newest = Verification.objects.filter(task=fix, layer="L3", exit_code=0).last()
+    assert newest is not None
+    assert "TDD_VIOLATION: tests/test_calc.py loses 1 checks" in newest.findings[0]
+    assert fresh(fix).status != "done", list(titles)
+
+
+@override_settings(COUNTERSIGN_SANDBOX="none", COUNTERSIGN_UNSANDBOXED=False)
+def test_tests_that_cannot_be_run_here_go_to_sir(project: Project, crew: Crew) -> None:
+    design = up_to_design(crew, begin(project, "/test the calculator"))
+    crew.do(design, ("red", RED))
+    assert fresh(design).status == "waiting_human"
+    asked = open_decision_of(project, "final_review")
+    assert any("no sandbox" in one for one in asked.content["findings"])
+
+
+def test_command_of_the_guide_across_a_red_line_needs_sir(project: Project, crew: Crew) -> None:
+    root = begin(project, "/test the calculator")
+    crew.do(child(root, "run"), ("run", RAN))
+    wipe = "python3 -m wipe drop database"
+    guide = GUIDE.replace("python3 -m unittest tests.test_calc", wipe)
+    crew.do(child(root, "prepare"), ("TEST_GUIDE.md", guide))
+    assert wipe in guide_commands(root)
+    assert wipe not in confirmed_commands(root)
 
 
 @pytest.mark.parametrize(
@@ -102,7 +272,9 @@ def test_command_outside_the_guide_needs_sir(project: Project, crew: Crew) -> No
     crew.ask(design, "May I run `tox`?")
     decide(open_decision_of(project, "waiting_human"), "approve")
     crew.hand_off(design)
-    assert fresh(design).status == "done"
+    ran = Verification.objects.filter(task=design, layer="L3").last()
+    assert ran is not None
+    assert ran.command == {"argv": ["tox"]}
 
 
 @pytest.mark.parametrize("words", ["No. Never run that.", "1. yes"])
@@ -159,11 +331,11 @@ def test_green_that_is_none_is_refused(
     project: Project, crew: Crew, path: str, value: Any, code: str
 ) -> None:
     root = begin(project, "/test the calculator")
-    crew.do(up_to_design(crew, root), ("red", RED))
+    fix = up_to_fix(crew, root)
     section = "refactor" if path == "coverage" else "green"
     bad = DONE | {section: DONE[section] | {path: value}}
     with pytest.raises(Invalid) as caught:
-        crew.do(child(root, "test-fix"), ("done", bad))
+        crew.do(fix, ("done", bad))
     assert caught.value.code == code
 
 
