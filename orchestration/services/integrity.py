@@ -6,7 +6,6 @@ Source: DESIGN section 10 ("Safe stop"), section 4 rule 8, section 9 (`safe_stop
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,15 +22,14 @@ from orchestration.services.integrity_looks import (
     IntegrityFault,
     find_faults,
     is_still_wrong,
-    quick_faults,
 )
 from orchestration.services.lookups import lock_project
 from orchestration.services.moves import move_project
 from orchestration.services.retrying import retry_on_deadlock
+from orchestration.services.tree_looks import quick_faults
 from orchestration.services.work import SYSTEM, Actor, Work, unit_of_work
 from orchestration.states import PROJECT_MOVES, DecisionKind, DecisionStatus, ProjectStatus
 
-logger = logging.getLogger(__name__)
 LOST = "关键状态丢失，无法继续执行。"
 LOST_ENGLISH = "Critical state is lost; the work cannot go on."
 MOST_FAULTS = 100
@@ -82,33 +80,42 @@ def _confirm(
 def stop_safely(
     work: Work, project: Project, faults: Sequence[IntegrityFault], *, source: str
 ) -> None:
-    """Put a project into safe stop and ask Sir (P0), once; an ended project is left as it is.
+    """Put a project into safe stop and ask Sir (P0), once; an archived project is left as it is.
 
+    A completed one has no move there: it stays as it is, and takes no new work while Sir is asked.
     Locks: expects the project's row locked.
     """
-    if ProjectStatus.SAFE_STOP not in PROJECT_MOVES[ProjectStatus(project.status)]:
+    is_moved = ProjectStatus.SAFE_STOP in PROJECT_MOVES[ProjectStatus(project.status)]
+    if not is_moved and (project.status != ProjectStatus.COMPLETED or is_asked_of_faults(project)):
         return
     with work.as_system():
-        move_project(work, project, ProjectStatus.SAFE_STOP, why=f"{LOST} {LOST_ENGLISH}")
-        stop_clocks(work, project)
-        shown = [one.document() for one in faults[:MOST_FAULTS]]
-        open_decision(
-            work,
-            kind=DecisionKind.SAFE_STOP,
-            project=project,
-            task=None,
-            title=LOST,
-            question=f"{LOST} {LOST_ENGLISH}",
-            content={
-                "faults": shown,
-                "source": source,
-                "detail": "\n".join(f"- {plain(one['detail'])}" for one in shown),
-            },
-            params={"faults": len(shown)},
-            evidence=shown,
-            is_p0=True,
-        )
+        if is_moved:
+            move_project(work, project, ProjectStatus.SAFE_STOP, why=f"{LOST} {LOST_ENGLISH}")
+            stop_clocks(work, project)
+        _ask_sir(work, project, faults, source=source)
     work.flush()
+
+
+def _ask_sir(
+    work: Work, project: Project, faults: Sequence[IntegrityFault], *, source: str
+) -> None:
+    shown = [one.document() for one in faults[:MOST_FAULTS]]
+    open_decision(
+        work,
+        kind=DecisionKind.SAFE_STOP,
+        project=project,
+        task=None,
+        title=LOST,
+        question=f"{LOST} {LOST_ENGLISH}",
+        content={
+            "faults": shown,
+            "source": source,
+            "detail": "\n".join(f"- {plain(one['detail'])}" for one in shown),
+        },
+        params={"faults": len(shown)},
+        evidence=shown,
+        is_p0=True,
+    )
 
 
 def stop_for_import(*, project_id: int, error: Invalid, actor: Actor) -> None:
@@ -191,18 +198,21 @@ def has_open_stop(project: Project) -> bool:
     return rows.exists()
 
 
-def check_next_project() -> int:
-    """Check one project, another one each time. Return how many faults it has.
+def is_asked_of_faults(project: Project) -> bool:
+    """Whether Sir is being asked about faults of a project."""
+    rows = Decision.objects.filter(
+        project=project,
+        kind=DecisionKind.SAFE_STOP.value,
+        status=DecisionStatus.OPEN.value,
+    )
+    return rows.exists()
 
-    A completed one is checked as well; it cannot be stopped, so what is wrong goes to the log.
-    """
+
+def check_next_project() -> int:
+    """Check one project, another one each time. Return how many faults it has."""
     rows = Project.objects.filter(status__in=[one.value for one in CHECKED]).order_by("pk")
     ids = list(rows.values_list("pk", flat=True))
     if not ids:
         return 0
     turn = int(time.time() // CHECK_EVERY_SECONDS) % len(ids)
-    checked = check_project(project_id=ids[turn], actor=SYSTEM, source="schedule")
-    if checked.faults and not checked.is_stopped:
-        named = "; ".join(one.detail for one in checked.faults[:3])
-        logger.error("project %s is %s and wrong: %s", ids[turn], checked.project.status, named)
-    return len(checked.faults)
+    return len(check_project(project_id=ids[turn], actor=SYSTEM, source="schedule").faults)

@@ -11,11 +11,9 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from django.db import connection
-from django.db.models import Model, OuterRef, Q, QuerySet, Subquery, Value
-from django.db.models.functions import Coalesce, Concat
+from django.db.models import Model, QuerySet
 from django.utils import timezone
 
 from orchestration.contracts.graph import find_cycles
@@ -33,7 +31,6 @@ from orchestration.models import (
     Task,
     TaskDependency,
 )
-from orchestration.models.prepared import Prepared
 from orchestration.models.statements import EVENT_COLUMNS
 from orchestration.selectors.audit import SETTLED_AFTER
 from orchestration.services.audit import event_digest
@@ -131,11 +128,16 @@ def wrong_edges(project_id: int) -> Iterator[IntegrityFault]:
         cursor.execute(sql, [project_id, project_id])
         rows = cursor.fetchall()
     for task_id, requires_id, known, required in rows:
-        missing = "a task that is not there" if None in (known, required) else "another project's"
-        yield IntegrityFault(
-            FaultKind.DANGLING, f"task:{task_id}",
-            f"task {task_id} depends on task {requires_id}: {missing}",
-        )  # fmt: skip
+        yield dangling_fault(task_id, requires_id, is_lost=None in (known, required))
+
+
+def dangling_fault(task_id: int, requires_id: int, *, is_lost: bool) -> IntegrityFault:
+    """Name an edge that leads nowhere, or out of its project."""
+    missing = "a task that is not there" if is_lost else "another project's"
+    return IntegrityFault(
+        FaultKind.DANGLING, f"task:{task_id}",
+        f"task {task_id} depends on task {requires_id}: {missing}",
+    )  # fmt: skip
 
 
 def cycles(project_id: int) -> Iterator[IntegrityFault]:
@@ -146,16 +148,16 @@ def cycles(project_id: int) -> Iterator[IntegrityFault]:
         graph.setdefault(str(task_id), []).append(str(requires_id))
         graph.setdefault(str(requires_id), [])
     for cycle in find_cycles(graph):
-        yield _cycle(cycle, "depend on each other")
+        yield cycle_fault(cycle, "depend on each other")
     rows = Task.objects.filter(project=project_id, parent__isnull=False).order_by()
     above = {
         str(pk): [str(parent)] for pk, parent in rows.values_list("pk", "parent_id").iterator(BATCH)
     }
     for cycle in find_cycles(above):
-        yield _cycle(cycle, "stand below each other")
+        yield cycle_fault(cycle, "stand below each other")
 
 
-def _cycle(cycle: list[str], how: str) -> IntegrityFault:
+def cycle_fault(cycle: list[str], how: str) -> IntegrityFault:
     way = " → ".join([*cycle[:20], "…" if len(cycle) > 20 else cycle[0]])
     return IntegrityFault(FaultKind.CYCLE, f"task:{cycle[0]}", f"tasks {how}: {way}")
 
@@ -170,7 +172,7 @@ def unexplained_rows(project_id: int) -> Iterator[IntegrityFault]:
             subject = f"{machine.noun}:{pk}"
             if subject not in last and _is_early_light_plan(machine, pk):
                 continue
-            found = _wrong_state(subject, status, last.get(subject), known)
+            found = wrong_state(subject, status, last.get(subject), known)
             if found is not None:
                 yield found
     yield from _changed_verdicts(project_id)
@@ -201,7 +203,7 @@ def _last_states(project_id: int) -> dict[str, str]:
     return states
 
 
-def _wrong_state(
+def wrong_state(
     subject: str, status: str, explained: str | None, known: frozenset[str]
 ) -> IntegrityFault | None:
     if status not in known:
@@ -245,13 +247,13 @@ def is_still_wrong(project_id: int, fault: IntegrityFault) -> bool:
     if status is None:
         return False
     known = frozenset(state.value for state in machine.states)
-    explained = _explained(project_id, fault.subject)
-    if _wrong_state(fault.subject, status, explained, known) is not None:
+    explained = explained_state(project_id, fault.subject)
+    if wrong_state(fault.subject, status, explained, known) is not None:
         return True
     return machine.model is Decision and any(_changed_verdicts(project_id, pk=int(name)))
 
 
-def _explained(project_id: int, subject: str) -> str | None:
+def explained_state(project_id: int, subject: str) -> str | None:
     """The state in which the trail left one row, or None where it never names it."""
     noun, _, name = subject.partition(":")
     # By the task there is an index; a project may have a hundred thousand events.
@@ -273,19 +275,29 @@ def broken_seals(project_id: int) -> Iterator[IntegrityFault]:
     rows = seals.values_list("position", "previous_hash", "hash", *columns)
     for position, previous, sealed, *event in rows.iterator(BATCH):
         if event_digest(event, position, previous) != sealed:
-            yield IntegrityFault(
-                FaultKind.SEAL, f"event:{event[0]}",
-                f"event {event[0]} at position {position} is not what was sealed",
-            )  # fmt: skip
+            yield seal_fault(event[0], position)
     for position in _broken_links(project_id):
-        yield IntegrityFault(
-            FaultKind.SEAL, f"seal:{position}", f"the link before position {position} is broken"
-        )
+        yield link_fault(position)
     late = AuditEvent.objects.filter(
         project=project_id, seal__isnull=True, at__lt=timezone.now() - SETTLED_AFTER
     ).order_by("pk")
     for pk in late.values_list("pk", flat=True)[:CONTENTS]:
         yield IntegrityFault(FaultKind.UNSEALED, f"event:{pk}", f"event {pk} was never sealed")
+
+
+def seal_fault(event_id: int, position: int) -> IntegrityFault:
+    """Name an event that is not what its seal covers."""
+    return IntegrityFault(
+        FaultKind.SEAL, f"event:{event_id}",
+        f"event {event_id} at position {position} is not what was sealed",
+    )  # fmt: skip
+
+
+def link_fault(position: int) -> IntegrityFault:
+    """Name a seal that does not lead to the one before it."""
+    return IntegrityFault(
+        FaultKind.SEAL, f"seal:{position}", f"the link before position {position} is broken"
+    )
 
 
 def _broken_links(project_id: int) -> list[int]:
@@ -304,8 +316,13 @@ def _broken_links(project_id: int) -> list[int]:
 
 def changed_blueprints(project_id: int) -> Iterator[IntegrityFault]:
     """Find locked plans that do not match the digest they were locked under."""
-    rows = Blueprint.objects.filter(task__project=project_id).order_by("pk")
-    for pk, canonical, digest in rows.values_list("pk", "canonical", "sha256").iterator(CONTENTS):
+    yield from changed_among(Blueprint.objects.filter(task__project=project_id))
+
+
+def changed_among(blueprints: QuerySet[Blueprint]) -> Iterator[IntegrityFault]:
+    """Hash some locked plans again; find those that do not match."""
+    rows = blueprints.order_by("pk").values_list("pk", "canonical", "sha256")
+    for pk, canonical, digest in rows.iterator(CONTENTS):
         if hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest() != digest:
             yield IntegrityFault(
                 FaultKind.BLUEPRINT, f"blueprint:{pk}", f"blueprint {pk} is not what was locked"
@@ -314,7 +331,12 @@ def changed_blueprints(project_id: int) -> Iterator[IntegrityFault]:
 
 def changed_artifacts(project_id: int) -> Iterator[IntegrityFault]:
     """Find artifacts whose bytes do not match their digest, or are gone."""
-    rows = Artifact.objects.filter(project=project_id).order_by("pk")
+    yield from unsound_among(Artifact.objects.filter(project=project_id))
+
+
+def unsound_among(artifacts: QuerySet[Artifact]) -> Iterator[IntegrityFault]:
+    """Hash what some artifacts hold again; find those that do not match."""
+    rows = artifacts.order_by("pk")
     named: dict[str, tuple[int, str]] = {}
     for pk, name, digest in rows.values_list("pk", "name", "content_id").iterator(BATCH):
         named.setdefault(digest, (pk, name))
@@ -340,55 +362,3 @@ def _sound_contents(digests: list[str]) -> set[str]:
         for digest, size, data in stored
         if len(data) == size and hashlib.sha256(bytes(data)).hexdigest() == digest
     }
-
-
-def quick_faults(project_id: int, root_id: int) -> list[IntegrityFault]:
-    """Look at one root before it starts and when it ends: its tree's states, what it waits for.
-
-    Shape: a fixed number of queries, on the edges between roots and on the root's own tree.
-    """
-    return [*_root_cycles(project_id), *_changed_states(project_id, root_id)]
-
-
-@Prepared
-def _otherwise_told(root_id: int) -> QuerySet[Any, Any]:
-    events = AuditEvent.objects.filter(task=OuterRef("pk"), kind__in=TASK_KINDS).order_by("-pk")
-    told = Coalesce(Subquery(events.values("kind")[:1]), Value(""))
-    tree = Task.objects.filter(Q(pk=root_id) | Q(root=root_id)).annotate(told=told)
-    changed = tree.exclude(told=Concat(Value("task."), "status")).order_by("pk")
-    return changed.values_list("pk", "status", "told")[:CONTENTS]
-
-
-def _changed_states(project_id: int, root_id: int) -> Iterator[IntegrityFault]:
-    """Find a root and tasks of its tree in another state than their own events left them in."""
-    known = frozenset(state.value for state in TaskStatus)
-    for pk, status, kind in _otherwise_told(root_id):
-        subject = f"task:{pk}"
-        # Only a root is ever imported, and that event names its state in its facts.
-        explained = (
-            _explained(project_id, subject) if kind == IMPORTED_KIND else STATE_KINDS.get(kind)
-        )
-        found = _wrong_state(subject, status, explained, known)
-        if found is not None:
-            yield found
-
-
-@Prepared
-def _root_edges(project_id: int) -> QuerySet[Any, Any]:
-    edges = TaskDependency.objects.filter(task__project=project_id, task__parent__isnull=True)
-    return edges.order_by().values_list("task_id", "requires_id", "requires__project_id")
-
-
-def _root_cycles(project_id: int) -> Iterator[IntegrityFault]:
-    """Find what is wrong between the roots of a project; a locked plan holds the steps."""
-    graph: dict[str, list[str]] = {}
-    for task_id, requires_id, home in _root_edges(project_id):
-        graph.setdefault(str(task_id), []).append(str(requires_id))
-        graph.setdefault(str(requires_id), [])
-        if home != project_id:
-            yield IntegrityFault(
-                FaultKind.DANGLING, f"task:{task_id}",
-                f"task {task_id} depends on task {requires_id}: another project's",
-            )  # fmt: skip
-    for cycle in find_cycles(graph):
-        yield _cycle(cycle, "depend on each other")

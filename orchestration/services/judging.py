@@ -59,8 +59,10 @@ def settle_root(work: Work, root: Task) -> list[Assignment]:
         _ask_validator(work, root)
         return []
     work.flush()
+    if _is_stopped(work, root):
+        return []
     package = build_package(root, work.now)
-    return conclude(work, root, store_package(work, root, package))
+    return _act_on(work, root, store_package(work, root, package))
 
 
 def wait_for_verdict(work: Work, root: Task) -> None:
@@ -164,8 +166,10 @@ def conclude(work: Work, root: Task, row: ValidationPackage) -> list[Assignment]
         for held in locked(_held_packages(root)).order_by("pk"):
             held.concluded_at = work.now
             work.touch(held, "concluded_at")
-    if is_stopped:
-        return []
+    return [] if is_stopped else _act_on(work, root, row)
+
+
+def _act_on(work: Work, root: Task, row: ValidationPackage) -> list[Assignment]:
     if row.verdict == Verdict.GO:
         return pass_root(work, root, row)
     fail_judged(work, root, row)
@@ -179,7 +183,7 @@ def _is_stopped(work: Work, root: Task) -> bool:
     """
     faults = stop_if_broken(work, lock_project(root.project_id), root)
     forced = [one.subject for one in faults if one.kind is FaultKind.HISTORY]
-    if faults and f"task:{root.pk}" not in forced:
+    if faults and not root.awaits_verdict and f"task:{root.pk}" not in forced:
         wait_for_verdict(work, root)
     return bool(faults)
 

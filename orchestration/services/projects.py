@@ -26,6 +26,7 @@ from orchestration.services.clocks import start_clocks, suspend_project
 from orchestration.services.control import ask_if_stalled
 from orchestration.services.holding import require_not_stopped
 from orchestration.services.inbox import withdraw_decision
+from orchestration.services.integrity import is_asked_of_faults
 from orchestration.services.judging import judge_waiting
 from orchestration.services.leases import cancel_live
 from orchestration.services.lookups import lock_project, require_version
@@ -290,9 +291,14 @@ def require_active(project: Project) -> None:
 def reopen_for_work(work: Work, project: Project) -> None:
     """Let a completed project become active again: new work of any kind came in.
 
-    Errors: Conflict for an archived project, and for one in safe stop.
+    Errors: Conflict for an archived project, for one in safe stop, and for a completed one in
+    which something is wrong: it had no move to safe stop, and starts nothing all the same.
     """
     if project.status == ProjectStatus.COMPLETED:
+        if is_asked_of_faults(project):
+            raise Conflict(
+                "something is wrong in this project; Sir is asked first", code="project_safe_stop"
+            )
         move_project(work, project, ProjectStatus.ACTIVE, why="new work")
     elif project.status in (ProjectStatus.ARCHIVED, ProjectStatus.SAFE_STOP):
         raise Conflict(f"the project is {project.status}", code=f"project_{project.status}")

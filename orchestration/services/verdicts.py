@@ -349,11 +349,14 @@ def acknowledge(work: Work, decision: Decision, verdict: str) -> None:
 def safe_stop(work: Work, decision: Decision, verdict: str) -> None:
     """Let a project go on that stood in safe stop, if nothing is wrong with it any more.
 
-    Where Sir paused it, or is still asked about too many failures, it stands suspended again.
+    Where Sir paused it, or is still asked about too many failures, it stands suspended again. A
+    completed one never stopped, and takes work again.
     Errors: Conflict naming what is still wrong.
     """
     project = decision.project
     require_intact(project)
+    if project.status != ProjectStatus.SAFE_STOP:
+        return
     is_stopped = has_open_stop(project)
     if is_stopped or project.is_paused_by_sir:
         move_project(work, project, ProjectStatus.ACTIVE, why="Sir resumed it after repair")
