@@ -24,6 +24,7 @@ JOB_NAMES = (WORK_JOB, SWEEP_JOB, SEAL_JOB, CANARY_JOB, NOTIFY_JOB, INTEGRITY_JO
 AGENTS_QUEUE = "agents"
 CONTROL_QUEUE = "control"
 WAKE_EXPIRES_SECONDS = 60
+TURN_EXPIRES_SECONDS = 600
 WAKE_SPAN_SECONDS = 0.1
 SILENT_SECONDS = 1.0
 BROKER_SECONDS = 2
@@ -127,13 +128,26 @@ def wake_notifier() -> bool:
 
     Nothing is lost without it: the schedule looks for what is owed every few seconds.
     """
+    return _wake_control(NOTIFY_JOB, expires=WAKE_EXPIRES_SECONDS)
+
+
+def check_further(after: int) -> bool:
+    """Let the check of projects go on beyond an id, behind what waits in the queue meanwhile.
+
+    Return whether the broker took the message; without it the next turn begins anew.
+    """
+    return _wake_control(INTEGRITY_JOB, after, expires=TURN_EXPIRES_SECONDS)
+
+
+def _wake_control(job: str, *arguments: int, expires: int) -> bool:
     if not slots.may_speak():
         return False
     try:
         current_app.send_task(
-            NOTIFY_JOB,
+            job,
+            args=arguments,
             queue=CONTROL_QUEUE,
-            expires=WAKE_EXPIRES_SECONDS,
+            expires=expires,
             retry=False,
             ignore_result=True,
         )

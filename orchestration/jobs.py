@@ -12,14 +12,14 @@ from uuid import uuid4
 from celery import shared_task, signals
 from django.conf import settings
 
-from orchestration.enqueue import slots
+from orchestration.enqueue import check_further, slots
 from orchestration.policy import DEFAULT_POLICY
 from orchestration.rules.prefilter import prefilter
 from orchestration.rules.redlines import red_lines_in
 from orchestration.services.audit import seal_events
 from orchestration.services.deliveries import deliver_notices
 from orchestration.services.health import answer_canary
-from orchestration.services.integrity import check_next_project
+from orchestration.services.integrity import check_every_project
 from orchestration.services.lease_sweeps import reclaim_from_dead
 from orchestration.services.sweeping import sweep
 from orchestration.services.work import Slot
@@ -113,6 +113,8 @@ def canary_job() -> None:
 
 
 @shared_task(name="orchestration.jobs.integrity_job", ignore_result=True)
-def integrity_job() -> None:
-    """Check one running project whole, another one each time."""
-    check_next_project()
+def integrity_job(after: int = 0) -> None:
+    """Check every project whole; what the slice does not reach is checked by the next message."""
+    last = check_every_project(after=after)
+    if last is not None:
+        check_further(last)

@@ -6,6 +6,7 @@ Source: DESIGN section 10 ("Safe stop"), section 4 rule 8, section 9 (`safe_stop
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,14 +31,14 @@ from orchestration.services.tree_looks import quick_faults
 from orchestration.services.work import SYSTEM, Actor, Work, unit_of_work
 from orchestration.states import PROJECT_MOVES, DecisionKind, DecisionStatus, ProjectStatus
 
+logger = logging.getLogger(__name__)
 LOST = "关键状态丢失，无法继续执行。"
 LOST_ENGLISH = "Critical state is lost; the work cannot go on."
 MOST_FAULTS = 100
 """Faults that are listed; one is enough to stop."""
 MOST_FOUND = 2_000
-CHECK_EVERY_SECONDS = 600.0
-CHECKED = (ProjectStatus.ACTIVE, ProjectStatus.SUSPENDED, ProjectStatus.COMPLETED)
-"""States in which the schedule checks a project: Sir relies on what a completed one says."""
+SLICE_SECONDS = 20.0
+"""So long a turn of the schedule keeps its slot; then it goes to the back of the queue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,11 +209,20 @@ def is_asked_of_faults(project: Project) -> bool:
     return rows.exists()
 
 
-def check_next_project() -> int:
-    """Check one project, another one each time. Return how many faults it has."""
-    rows = Project.objects.filter(status__in=[one.value for one in CHECKED]).order_by("pk")
-    ids = list(rows.values_list("pk", flat=True))
-    if not ids:
-        return 0
-    turn = int(time.time() // CHECK_EVERY_SECONDS) % len(ids)
-    return len(check_project(project_id=ids[turn], actor=SYSTEM, source="schedule").faults)
+def check_every_project(*, after: int = 0, seconds: float = SLICE_SECONDS) -> int | None:
+    """Check every project that is not archived, in the order of their ids, beyond `after`.
+
+    Each is checked on its own: one that cannot be is logged, and keeps none from its check.
+    Shape: the id to go on after when the slice ended first, or None when all are checked.
+    """
+    ends = time.monotonic() + seconds
+    rows = Project.objects.filter(pk__gt=after).exclude(status=ProjectStatus.ARCHIVED.value)
+    ids = list(rows.order_by("pk").values_list("pk", flat=True))
+    for project_id in ids:
+        try:
+            check_project(project_id=project_id, actor=SYSTEM, source="schedule")
+        except Exception:
+            logger.exception("project %s could not be checked", project_id)
+        if time.monotonic() >= ends and project_id != ids[-1]:
+            return project_id
+    return None

@@ -19,7 +19,6 @@ from orchestration.models import (
 from orchestration.services.audit import seal_events
 from orchestration.services.integrity import (
     LOST,
-    check_next_project,
     check_project,
     require_intact,
 )
@@ -42,7 +41,6 @@ from tests.factories import (
 from tests.integrity.planted import (
     KINDS,
     PLANTED,
-    changed_artifact,
     changed_status,
     everything_else,
 )
@@ -182,13 +180,6 @@ def test_the_command_says_when_nothing_is_wrong(root: Task) -> None:
     out = StringIO()
     call_command("check_integrity", "demo", stdout=out)
     assert out.getvalue() == "Nothing is wrong in 1 projects.\n"
-
-
-def test_the_schedule_finds_it_too(root: Task) -> None:
-    assert check_next_project() == 0
-    changed_artifact(root)
-    assert check_next_project() == 1
-    assert Project.objects.get(slug="demo").status == "safe_stop"
 
 
 def test_the_loop_looks_before_it_starts_a_root(root: Task) -> None:
