@@ -37,7 +37,7 @@ from dashboard.places import address, decision_place, decision_url, task_key
 from dashboard.presenters import decision_label, severity_label
 from dashboard.reviewed import Reviewed, budget_fields, reviewed_of
 from dashboard.shapes import ClosedCard, Dock, DockField, Round
-from dashboard.verdicts import KINDS
+from dashboard.verdicts import KINDS, ending_verdict
 from dashboard.vocabulary import Label
 from orchestration.contracts.options import LOOP
 from orchestration.models import Decision, Task
@@ -93,6 +93,12 @@ class Card:
     def is_open(self) -> bool:
         """Whether it can still be decided."""
         return self.decision.status == DecisionStatus.OPEN
+
+    @property
+    def may_end(self) -> bool:
+        """Whether it can be rejected, and so can those beside it."""
+        has_siblings = self.decision.task_id is not None
+        return self.is_open and has_siblings and bool(ending_verdict(self.decision))
 
     @property
     def may_strike(self) -> bool:

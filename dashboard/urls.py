@@ -25,6 +25,7 @@ from dashboard.views import (
     projects,
     replay,
     search,
+    siblings,
     tasks,
 )
 from dashboard.views.sign_in import SignIn
@@ -49,6 +50,7 @@ pages: list[URLPattern | URLResolver] = [
     path("inbox/<int:pk>/parts/<slug:name>/", decisions.decision_part, name="decision_part"),
     path("inbox/<int:pk>/seen/", inbox.decision_seen, name="decision_seen"),
     path("inbox/<int:pk>/draft/", decisions.decision_draft, name="decision_draft"),
+    path("inbox/<int:pk>/siblings/", siblings.siblings, name="siblings"),
     path("inbox/<int:pk>/decide/", decisions.decide, name="decide"),
     # Agents
     path("agents/", agents.agents, name="agents"),

@@ -16,6 +16,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import ngettext_lazy, pgettext_lazy
 
 from dashboard.vocabulary import Label, Role
+from orchestration.models import Decision
 from orchestration.states import DecisionKind
 from orchestration.words import Texts, choose_text, consequence_text
 
@@ -70,6 +71,14 @@ KINDS: Mapping[DecisionKind, KindWords] = MappingProxyType(
 )
 DIGITS_ONLY = frozenset({DecisionKind.MAX_RETRIES, DecisionKind.SAFE_STOP})
 """Kinds that letters never decide and nobody selects in bulk; they open on their full page."""
+
+
+def ending_verdict(decision: Decision) -> str:
+    """The verdict that says no to an item; nothing where its kind has none, or is a stop."""
+    key = KINDS[DecisionKind(decision.kind)].keys.get("r", "")
+    offered = [option["verdict"] for option in decision.options]
+    return key if key in offered else ""
+
 
 GROUPS: Mapping[int, str | StrPromise] = MappingProxyType(
     {

@@ -43,6 +43,7 @@ class BulkResult:
     url: str
     words: str
     is_signed: bool
+    is_withdrawn: bool = False
 
 
 @sir_only
@@ -109,7 +110,13 @@ def _decide_each(request: DashboardRequest) -> HttpResponse:
     if option["destructive"] and request.POST.get("confirmed") != "1":
         words = gettext("Tick that you have read every item before you sign this.")
         return render(request, PAGE, _context(request, rows, error=words), status=422)
-    results = [_decide_one(request, row, verdict=verdict, reason=reason) for row in rows]
+    return show_results(
+        request, [sign_one(request, row, verdict=verdict, reason=reason) for row in rows]
+    )
+
+
+def show_results(request: DashboardRequest, results: Sequence[BulkResult]) -> HttpResponse:
+    """Answer with one line for each item."""
     signed = sum(one.is_signed for one in results)
     context = {
         "results": results,
@@ -121,9 +128,7 @@ def _decide_each(request: DashboardRequest) -> HttpResponse:
     return render(request, "dashboard/inbox/bulk_result.html", context)
 
 
-def _decide_one(
-    request: DashboardRequest, row: Decision, *, verdict: str, reason: str
-) -> BulkResult:
+def sign_one(request: DashboardRequest, row: Decision, *, verdict: str, reason: str) -> BulkResult:
     """Sign one item with the version and digest that the page showed of it."""
     posted = QueryDict(mutable=True)
     posted.update({

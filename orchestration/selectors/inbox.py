@@ -218,6 +218,24 @@ def read_decision(viewer: Viewer, decision_id: int) -> Decision:
     return found
 
 
+def list_siblings(
+    viewer: Viewer, decision: Decision, *, keys: Sequence[int] | None = None
+) -> list[Decision]:
+    """List the other items about a decision's task and the steps beside it.
+
+    Those that are open, or those of `keys`, closed ones too; oldest first. A root's siblings are
+    the other roots of its project.
+    """
+    task = decision.task
+    if task is None:
+        return []
+    rows = visible_decisions(viewer).filter(
+        project=decision.project_id, task__isnull=False, task__parent=task.parent_id
+    )
+    rows = rows.filter(status=OPEN) if keys is None else rows.filter(pk__in=keys)
+    return list(rows.exclude(pk=decision.pk).select_related(*RELATED).order_by("pk"))
+
+
 def read_view(decision_id: int, user_id: int) -> DecisionView | None:
     """What one reader has seen of a decision, with the text not yet sent."""
     return DecisionView.objects.filter(decision_id=decision_id, user_id=user_id).first()

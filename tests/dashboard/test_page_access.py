@@ -97,6 +97,7 @@ ACTIONS = {
     "cancel": page("cancel", "slug", "root"),
     "new work": page("new_work"),
     "together": page("bulk"),
+    "siblings": page("siblings", "decision"),
     "upload": page("new_work_upload"),
     "new agent": page("agent_new"),
     "agent's scopes": page("agent_change", "agent"),
