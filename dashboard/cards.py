@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
+from django.utils import timezone
 from django.utils.translation import get_language, gettext
 
 from dashboard.clock import clock_text
@@ -119,6 +120,14 @@ def expiry_text(deadline: datetime | None, on_expiry: Mapping[str, Any] | None) 
     }
 
 
+def _left(deadline: datetime | None) -> int | None:
+    """Milliseconds until a deadline; None without one, and once it has passed."""
+    if deadline is None:
+        return None
+    left = int((deadline - timezone.now()).total_seconds() * 1000)
+    return left if left > 0 else None
+
+
 def make_dock(
     decision: ShownDecision,
     *,
@@ -142,6 +151,7 @@ def make_dock(
         digest=decision.digest,
         verdicts=verdicts,
         expiry=expiry_text(decision.deadline, decision.on_expiry),
+        expires_in=_left(decision.deadline),
         placeholder=_placeholder(len(verdicts), free),
         draft=draft,
         draft_url=draft_url,

@@ -147,7 +147,10 @@ class DockField:
 
 @dataclass(frozen=True, slots=True)
 class Dock:
-    """`verdict_dock`, `verdict_sheet` and `phone_bar`: what can be signed, and what is signed."""
+    """`verdict_dock`, `verdict_sheet` and `phone_bar`: what can be signed, and what is signed.
+
+    Units: `expires_in` in milliseconds from now, by the server's clock; None without a deadline.
+    """
 
     id: str
     action: str
@@ -165,6 +168,7 @@ class Dock:
     fragment_url: str = ""
     is_choice: bool = False
     chosen: str = ""
+    expires_in: int | None = None
 
     @property
     def template(self) -> str:

@@ -38,7 +38,7 @@ from dashboard.outcomes import outcome_words
 from dashboard.places import address, decision_url
 from dashboard.shapes import Crumb, Dock
 from dashboard.verdicts import VERDICT_LABELS
-from dashboard.views.inbox import reader_dock
+from dashboard.views.inbox import reader_dock, settled_decision
 from orchestration.errors import (
     AlreadyDecided,
     Conflict,
@@ -70,7 +70,7 @@ PAGE = "dashboard/inbox/decision.html"
 @require_safe
 def decision(request: DashboardRequest, pk: int) -> HttpResponse:
     """The page of one decision, open or closed: one form that works without script."""
-    found = read_decision(request.user, pk)
+    found = settled_decision(request, pk)
     if request.method == "GET":
         mark_seen(decision_id=pk, user_id=request.user.pk, actor=actor_of(request))
     return render(request, PAGE, _page_context(request, found))
@@ -111,7 +111,7 @@ def _page_context(
 @require_GET
 def decision_dock(request: DashboardRequest, pk: int) -> HttpResponse:
     """What stands in the dock's place now: the dock, the closed card, or the way to the next."""
-    found = read_decision(request.user, pk)
+    found = settled_decision(request, pk)
     if found.status == DecisionStatus.OPEN:
         blocks = count_blocked([found])[found.pk]
         card = make_card(found, blocks=blocks, is_page=False)

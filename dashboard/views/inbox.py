@@ -39,7 +39,7 @@ from orchestration.selectors.inbox import (
     with_cards,
 )
 from orchestration.selectors.overview import list_projects
-from orchestration.services.decisions import mark_seen
+from orchestration.services.decisions import is_overdue, mark_seen, settle_overdue
 from orchestration.states import DecisionStatus
 
 LIST_PAGE = 100
@@ -104,6 +104,17 @@ def _place(items: list[InboxItem], current: InboxItem | None) -> str:
     if current is None:
         return ""
     return f"{[one.decision.pk for one in items].index(current.decision.pk) + 1}/{len(items)}"
+
+
+def settled_decision(request: DashboardRequest, pk: int) -> Decision:
+    """Read a decision as it stands: one whose deadline has passed is its policy's by now.
+
+    Errors: NotFound.
+    """
+    found = read_decision(request.user, pk)
+    if request.method == "GET" and is_overdue(found) and settle_overdue(pk):
+        return read_decision(request.user, pk)
+    return found
 
 
 def pane_context(request: DashboardRequest, item: InboxItem, *, place: str) -> dict[str, Any]:
@@ -196,7 +207,7 @@ def inbox_clear(request: DashboardRequest) -> HttpResponse:
 @require_GET
 def decision_row(request: DashboardRequest, pk: int) -> HttpResponse:
     """One row of the list; a decision that is closed has none."""
-    decision = read_decision(request.user, pk)
+    decision = settled_decision(request, pk)
     if decision.status != DecisionStatus.OPEN:
         return HttpResponse(status=HTTPStatus.NO_CONTENT)
     row = make_row(_item(request, decision))
@@ -207,9 +218,10 @@ def decision_row(request: DashboardRequest, pk: int) -> HttpResponse:
 @require_GET
 def decision_pane(request: DashboardRequest, pk: int) -> HttpResponse:
     """The card of one item for the reading pane."""
+    found = settled_decision(request, pk)
     items = list_open(user_id=request.user.pk)
     current = next((one for one in items if one.decision.pk == pk), None)
-    item = current or _item(request, read_decision(request.user, pk))
+    item = current or _item(request, found)
     context = pane_context(request, item, place=_place(items, current))
     return render(request, "dashboard/inbox/pane.html", context)
 

@@ -43,8 +43,10 @@ from orchestration.services.decisions import (
     Outcome,
     Verdict,
     decide_decision,
+    is_overdue,
     mark_seen,
     save_draft,
+    settle_overdue,
 )
 from orchestration.states import DecisionKind, DecisionStatus
 
@@ -158,6 +160,8 @@ class DecisionDetailView(HumanView):
     def get(self, request: Request, decision: str) -> Response:
         """Read a decision. Reading decides nothing, and does not mark it as seen."""
         row = self.decision(decision)
+        if is_overdue(row) and settle_overdue(row.pk):
+            row = self.decision(decision)
         return Response(shape_decision(row).document(), headers={"ETag": f'"{row.version}"'})
 
 

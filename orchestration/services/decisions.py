@@ -7,14 +7,18 @@ Source: DESIGN section 9.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from django.utils import timezone
 
 from orchestration.contracts.options import NO_REASON
 from orchestration.errors import (
     AlreadyDecided,
     Conflict,
+    CountersignError,
     DecisionClosed,
     Forbidden,
     Invalid,
@@ -35,6 +39,7 @@ from orchestration.services.verdicts import apply_verdict
 from orchestration.services.work import Actor, Work, unit_of_work
 from orchestration.states import DecisionKind, DecisionStatus, ProjectStatus
 
+logger = logging.getLogger(__name__)
 MAX_REASON_CHARACTERS = 10_000
 
 
@@ -73,9 +78,48 @@ def decide_decision(
         raise Forbidden("only a person decides", code="humans_only")
     try:
         return _decide(decision_id, verdict, actor, user_id, policy_id)
+    except DecisionClosed:
+        if policy_id or not settle_overdue(decision_id):
+            raise
+        # The policy has decided meanwhile: the answer names it.
+        return _decide(decision_id, verdict, actor, user_id, policy_id)
     except TreeBroken as broken:
         stop_over(broken, source="decision")
         raise
+
+
+def is_overdue(decision: Decision) -> bool:
+    """Whether an open item's deadline has passed while its project's clocks ran."""
+    is_open = decision.status == DecisionStatus.OPEN and decision.project.status in RUNNING
+    return is_open and decision.deadline is not None and decision.deadline <= timezone.now()
+
+
+def settle_overdue(decision_id: int) -> bool:
+    """Carry out the named policy of an overdue item; the sweep and whoever looks at it do so.
+
+    Shape: whether a verdict or another end stands now. A policy that cannot be carried out is
+    logged, and the item stays as it is.
+    """
+    decision = Decision.objects.select_related("project").filter(pk=decision_id).first()
+    if decision is None or not is_overdue(decision):
+        return decision is not None and decision.status == DecisionStatus.DECIDED
+    rule = decision.on_expiry or {}
+    policy_id = str(rule.get("policy_id", ""))
+    verdict = Verdict(
+        verdict=str(rule.get("outcome", "")),
+        seen_version=decision.version,
+        seen_digest=decision.digest,
+        reason=f"expired under policy {policy_id}",
+    )
+    try:
+        decide_decision(
+            decision_id=decision_id, verdict=verdict, actor=Actor(f"policy:{policy_id}"),
+            user_id=None, policy_id=policy_id,
+        )  # fmt: skip
+    except CountersignError as error:
+        logger.info("decision %s did not expire: %s", decision_id, error.detail)
+        return False
+    return True
 
 
 @retry_on_deadlock

@@ -14,7 +14,6 @@ from django.db.models import Q
 from django.utils import timezone
 
 from orchestration.enqueue import slots, wake_workers
-from orchestration.errors import CountersignError
 from orchestration.models import Assignment, Decision
 from orchestration.seats.registry import worker_backends
 from orchestration.services.agent_claims import eligible_agents
@@ -22,7 +21,7 @@ from orchestration.services.changelog import write_waiting_changelogs
 from orchestration.services.clocks import set_clocks_right, wrong_clocks
 from orchestration.services.control import ask_about_stalled, stalled_projects
 from orchestration.services.cross_checks import resume_review
-from orchestration.services.decisions import Verdict, decide_decision
+from orchestration.services.decisions import settle_overdue
 from orchestration.services.delegations import close_ended_delegation, ended_delegations
 from orchestration.services.held_results import apply_held_results
 from orchestration.services.idempotency import forget_old_answers
@@ -43,7 +42,7 @@ from orchestration.services.unanswered import (
     unasked_intents,
     unasked_negotiations,
 )
-from orchestration.services.work import SYSTEM, Actor, locked, unit_of_work
+from orchestration.services.work import SYSTEM, locked, unit_of_work
 from orchestration.states import (
     AssignmentStatus,
     DecisionStatus,
@@ -80,25 +79,8 @@ def expire_decisions() -> int:
         deadline__lt=timezone.now(),
         project__status__in=[ProjectStatus.ACTIVE.value, ProjectStatus.COMPLETED.value],
     )
-    count = 0
-    for decision in rows.order_by("deadline")[:BATCH]:
-        rule = decision.on_expiry or {}
-        verdict = Verdict(
-            verdict=str(rule.get("outcome", "")),
-            seen_version=decision.version,
-            seen_digest=decision.digest,
-            reason=f"expired under policy {rule.get('policy_id')}",
-        )
-        policy_id = str(rule.get("policy_id", ""))
-        try:
-            decide_decision(
-                decision_id=decision.pk, verdict=verdict, actor=Actor(f"policy:{policy_id}"),
-                user_id=None, policy_id=policy_id,
-            )  # fmt: skip
-            count += 1
-        except CountersignError as error:
-            logger.info("decision %s did not expire: %s", decision.pk, error.detail)
-    return count
+    due = list(rows.order_by("deadline").values_list("pk", flat=True)[:BATCH])
+    return sum(settle_overdue(pk) for pk in due)
 
 
 def wake_for_queued_work() -> int:

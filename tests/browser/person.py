@@ -79,14 +79,14 @@ class Person:
 
         return self._wait(look, f"{css!r} with {text!r}", seconds)
 
-    def see_gone(self, css: str) -> None:
+    def see_gone(self, css: str, *, seconds: float = PATIENCE_SECONDS) -> None:
         """Wait until nothing on the screen matches."""
 
         def is_gone() -> bool:
             found = self.driver.find_elements(By.CSS_SELECTOR, css)
             return not any(one.is_displayed() for one in found)
 
-        self._wait(is_gone, f"no {css!r}", PATIENCE_SECONDS)
+        self._wait(is_gone, f"no {css!r}", seconds)
 
     def see_live(self) -> None:
         """Wait until the page says that it is live."""
