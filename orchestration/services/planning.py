@@ -10,6 +10,7 @@ from typing import Any
 
 from django.db.models import Q
 
+from orchestration.contracts.loop import FailureClass
 from orchestration.contracts.plan import Plan as PlanDocument
 from orchestration.errors import Conflict, PlanInvalid
 from orchestration.models import Assignment, AuditReport, Blueprint, Decision, Plan, Task
@@ -20,7 +21,8 @@ from orchestration.services.assignments import queue_assignment
 from orchestration.services.blueprints import create_steps, descendant_ids
 from orchestration.services.drafting import draft_plan, next_revision
 from orchestration.services.inbox import open_decision
-from orchestration.services.lookups import lock_lineage_root
+from orchestration.services.lookups import lineage_root, lock_lineage_root
+from orchestration.services.loop import end_attempt
 from orchestration.services.moves import hint_task, move_assignment, move_plan
 from orchestration.services.plan_requests import planner_input
 from orchestration.services.red_line_refusals import refused_steps
@@ -34,6 +36,8 @@ from orchestration.states import (
     Seat,
 )
 
+UNCHANGED = "the planner handed in a plan again that was rejected before, unchanged"
+
 
 def record_plan(
     work: Work,
@@ -46,9 +50,9 @@ def record_plan(
 ) -> Plan:
     """Take what the planner seat handed in: audit it, or send it back with every fault.
 
-    A malformed plan uses up a revision. A plan that Sir or an audit rejected before, unchanged, is
-    refused and uses one up too; so does one with a step that asks again for what Sir refused.
-    Locks: expects the task's row locked.
+    A malformed plan uses up a revision; so does one with a step that asks again for what Sir
+    refused. A plan that was rejected before, unchanged, is refused and ends the attempt (C-19).
+    Locks: expects the task's row locked; takes the lineage's root where an attempt ends.
     """
     try:
         plan = draft_plan(
@@ -70,7 +74,7 @@ def record_plan(
         return plan
     _keep_trust(work, task, plan)
     if _was_refused(task, plan):
-        _send_back(work, task, plan, ["this plan was rejected before, unchanged"], why="rejected")
+        _end_attempt_on(work, task, plan)
         return plan
     refused = refused_steps(task, PlanDocument.from_stored(plan.body).steps)
     if refused:
@@ -91,6 +95,20 @@ def _was_refused(task: Task, plan: Plan) -> bool:
     )
     same = Plan.objects.filter(refused, task=task, digest=plan.digest)
     return same.exclude(pk=plan.pk).exists()
+
+
+def _end_attempt_on(work: Work, task: Task, plan: Plan) -> None:
+    """Refuse a rejected plan that came back, and count an attempt: revisions would ask no end."""
+    move_plan(work, plan, PlanStatus.REJECTED, why="rejected before")
+    cause = {
+        "attempt": task.attempt,
+        "class": FailureClass.REJECTED_BY_SIR.value,
+        "root_cause": UNCHANGED,
+        "evidence": {"plan": str(plan.pk), "digest": plan.digest},
+        "at": work.now.isoformat(),
+        "step": task.step_key,
+    }
+    end_attempt(work, lineage_root(task), cause=cause)
 
 
 def _keep_trust(work: Work, task: Task, plan: Plan) -> None:

@@ -10,6 +10,7 @@ import pytest
 from orchestration.models import Decision, Project, Task
 from orchestration.services.agent_claims import Wish, claim_for_agent
 from orchestration.services.agent_results import Hold, submit_result
+from orchestration.services.planning import UNCHANGED
 from orchestration.services.sweeping import sweep
 from orchestration.states import Seat, TaskStatus
 from tests.factories import (
@@ -104,18 +105,33 @@ def test_a_new_plan_keeps_a_step_that_still_runs(project: Project) -> None:
     assert fresh(root).status == TaskStatus.DONE
 
 
-def test_a_refused_plan_that_comes_back_unchanged_is_not_asked_about_again(
-    project: Project,
-) -> None:
+def test_a_refused_plan_that_comes_back_unchanged_counts_as_an_attempt(project: Project) -> None:
+    """CASES C-19: the third time the project stops, and Sir sees each time side by side."""
     root = submit(project, step("1", run=["echo no"]))
     decide(ask_of(project), "reject", reason="no")
-    for used in (1, 2):
+    for failed in (1, 2):
         plan_again(project, step("1", run=["echo no"]))
-        assert fresh(root).revisions_used == used
+        root = fresh(root)
+        assert (root.failure_count, root.attempt, root.revisions_used) == (failed, failed + 1, 0)
         assert not Decision.objects.filter(project=project, status="open").exists()
     plan_again(project, step("1", run=["echo no"]))
-    assert open_decision_of(project).kind == "plan_rejected"
+    assert fresh(root).status == TaskStatus.FATAL
+    stopped = open_decision_of(project)
+    assert (stopped.kind, stopped.is_p0) == ("max_retries", True)
+    causes = [one["root_cause"] for one in fresh(root).failure_context]
+    assert causes == [UNCHANGED] * 3
+    project.refresh_from_db()
+    assert project.status == "suspended"
     assert Decision.objects.filter(project=project, kind="command_approval").count() == 1
+
+
+def test_an_attempt_ended_by_a_refused_plan_goes_on_with_another(project: Project) -> None:
+    root = submit(project, step("1", run=["echo no"]))
+    decide(ask_of(project), "reject", reason="no")
+    plan_again(project, step("1", run=["echo no"]))
+    plan_again(project, step("1", run=["touch ran"]))
+    assert fresh(root).status == TaskStatus.DONE
+    assert fresh(root).failure_count == 0
 
 
 def test_a_failing_sibling_ends_the_attempt_of_a_refused_plan_once(project: Project) -> None:

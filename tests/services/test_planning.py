@@ -130,7 +130,7 @@ def test_accept_locks_it_shown_as_overridden(project: Project, rejected: Task) -
     assert rejected.blueprints.get().plan.is_override
 
 
-def test_guide_starts_the_count_again_and_the_same_plan_is_refused(
+def test_guide_starts_the_count_again_and_the_same_plan_counts_as_an_attempt(
     project: Project, rejected: Task
 ) -> None:
     decide(open_decision_of(project), "guide", reason="write to two files")
@@ -139,9 +139,11 @@ def test_guide_starts_the_count_again_and_the_same_plan_is_refused(
     asked = rejected.assignments.get(seat="planner", status="queued").input
     assert asked["guidance"] == "write to two files"
     hand_in_plan(rejected, agent, {**CLASH, "summary": "c"})
-    assert rejected.plans.latest("pk").status == "needs_revision"
-    assert fresh(rejected).revisions_used == 1
-    hand_in_plan(rejected, agent, GOOD)
+    assert rejected.plans.latest("pk").status == "rejected"
+    assert fresh(rejected).failure_count == 1
+    assert fresh(rejected).failure_context[-1]["class"] == "rejected_by_sir"
+    drive(project)
+    hand_in_plan(fresh(rejected), agent, GOOD)
     assert rejected.blueprints.exists()
 
 
