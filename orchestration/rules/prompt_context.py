@@ -132,6 +132,9 @@ class _Parts:
         if facts.plan is not None:
             label = words["plan"].format(by=facts.plan.by)
             parts.append(quoted(facts.plan.text, label=label, limit=3 * BODY, cut=self.cut))
+        if facts.intent is not None:
+            label = words["intent"].format(by=facts.intent.by)
+            parts.append(quoted(facts.intent.text, label=label, limit=2 * BODY, cut=self.cut))
         if facts.asked:
             parts.append(quoted(facts.asked, label=words["asked"], limit=2 * BODY, cut=self.cut))
         for at, one in enumerate(facts.defects[:MAX_LINES]):

@@ -150,7 +150,10 @@ class Mailbox:
 
 @dataclass(frozen=True, slots=True)
 class PromptFacts:
-    """Everything one prompt says. `base_url` has no slash at its end."""
+    """Everything one prompt says. `base_url` has no slash at its end.
+
+    Shape: `intent` is what an executor understood; only an auditor that is asked about one has it.
+    """
 
     seat: Seat
     base_url: str
@@ -166,6 +169,7 @@ class PromptFacts:
     comments: Sequence[Said]
     children: Sequence[tuple[str, str, str]]
     plan: Said | None
+    intent: Said | None
     asked: str
     predecessors: Sequence[Predecessor]
     experiences: Sequence[Knowledge]

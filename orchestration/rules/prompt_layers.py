@@ -47,6 +47,8 @@ KNOWLEDGE_CHARACTERS = 1_000
 SCORER_TOKENS = 400
 """Tokens of a scorer's prompt: with its answer it stays within 500."""
 ORDER = ("L2a", "L2b", "L2c", "L2d", "L2e", "L2f", "L3a", "L3b")
+INTENT_ROLE = "auditor_intent"
+"""The template of an auditor that is asked whether an executor understood its task."""
 CHECKLISTS = frozenset({"code", "document", "data", "config", "other"})
 
 
@@ -158,7 +160,7 @@ class _Writer:
         judge = self._profile_text(task.judge) if facts.seat is Seat.QA else ""
         said = filled(
             self.language,
-            facts.seat.value,
+            INTENT_ROLE if facts.intent is not None else facts.seat.value,
             base=facts.base_url,
             slug=project.slug,
             project=self.project_url,

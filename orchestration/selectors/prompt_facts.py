@@ -48,6 +48,7 @@ from orchestration.selectors.prompt_said import (
     read_comments,
     read_corrections,
     read_failures,
+    read_intent,
     read_mailbox,
 )
 from orchestration.states import (
@@ -98,6 +99,7 @@ def read_prompt_facts(
         comments=[] if is_light else read_comments(task),
         children=_children(task) if seat in READS_CHILDREN else [],
         plan=_plan(assignment) if seat is Seat.AUDITOR else None,
+        intent=read_intent(assignment) if seat is Seat.AUDITOR else None,
         asked=_asked(assignment, seat),
         predecessors=[] if is_light else read_predecessors(task),
         experiences=[] if is_light else _experiences(task, title, text),

@@ -11,7 +11,7 @@ from typing import Any
 
 from django.db.models import Q, QuerySet
 
-from orchestration.models import Agent, Comment, Decision, Handshake, Mail, Task
+from orchestration.models import Agent, Assignment, Comment, Decision, Handshake, Mail, Task
 from orchestration.models.prepared import Prepared
 from orchestration.models.rows import fetch_rows
 from orchestration.rules.prompt_facts import Mailbox, Said
@@ -96,6 +96,26 @@ def read_mailbox(agent: Agent | None, task: Task) -> Mailbox:
     rows = Mail.objects.filter(unanswered | Q(task=task), recipients__agent=agent)
     rows = rows.filter(project=task.project_id).distinct()
     newest = [
-        Said(row.text, row.sender, kind=row.type) for row in rows.order_by("-pk")[:SHOWN_MAIL]
+        Said(_mail_text(row), row.sender, kind=row.type)
+        for row in rows.order_by("-pk")[:SHOWN_MAIL]
     ]
     return Mailbox(rows.count() if newest else 0, newest)
+
+
+def _mail_text(mail: Mail) -> str:
+    """Everything a mail says: an understanding or an ack is in its fields, not in its text.
+
+    What waits for a reply begins with its `message_id`. It stands here and not in the label, which
+    changes and cuts what it shows.
+    """
+    said = {key: value for key, value in mail.details.items() if value}
+    head = f"message_id: {mail.message_id}" if mail.expects_reply else ""
+    return "\n".join(filter(None, (head, mail.text, json_text(said) if said else "")))
+
+
+def read_intent(assignment: Assignment | None) -> Said | None:
+    """What an executor understood, where an auditor is asked about that and not about a plan."""
+    if assignment is None or "handshake" not in assignment.input:
+        return None
+    row = Mail.objects.get(handshake=int(assignment.input["handshake"]))
+    return Said(_mail_text(row), row.sender)

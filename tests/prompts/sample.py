@@ -28,8 +28,11 @@ from orchestration.states import CommentType, Seat
 from tests.factories import (
     agent_step,
     child,
+    claim,
+    confirm_intent,
     drive,
     execute,
+    fresh,
     new_agent,
     new_project,
     submit_plan,
@@ -51,6 +54,7 @@ TEXTS: dict[str, dict[str, str]] = {
         "experience": "Retries of payment calls need an idempotency key, or the client pays twice.",
         "page": "Payment calls go through one client with retries and a timeout of 30 s.",
         "suggestion": "Name the timeout of each call.",
+        "question": "Are refunds part of it?",
         "cause": "The client gave up after the first timeout.",
         "defect": "A refund is sent twice when the first answer is lost",
     },
@@ -65,6 +69,7 @@ TEXTS: dict[str, dict[str, str]] = {
         "experience": "支付调用的重试必须带幂等键，否则客户端会付两次。",
         "page": "支付调用都走同一个带重试的客户端，超时 30 秒。",
         "suggestion": "写明每个调用的超时。",
+        "question": "退款也算在内吗？",
         "cause": "客户端在第一次超时之后就放弃了。",
         "defect": "第一个答复丢失时退款会发两次",
     },
@@ -132,6 +137,26 @@ class Sample:
         )
         return self._with_fixed_ids(made.text, assignment)
 
+    def intent_prompt(self) -> str:
+        """The prompt of an auditor that is asked what the executor of the task understood."""
+        Task.objects.filter(pk=self.task.pk).update(complexity="medium")
+        worker, task = new_agent("worker", project=self.project), fresh(self.task)
+        claim(task, worker)
+        mail = confirm_intent(
+            task, worker, scope=["payments"], questions=[self.texts["question"]],
+            message_id="intent-2", assumptions=[self.texts["page"]],
+        )  # fmt: skip
+        asked = {"stage": "handshake", "handshake": str(mail.handshake.pk)}
+        assignment = Assignment.objects.create(
+            project=self.project, task=task, seat=Seat.AUDITOR.value, backend="external",
+            status="cancelled", input=asked,
+        )  # fmt: skip
+        made = build_prompt(
+            task=fresh(task), seat=Seat.AUDITOR, assignment=assignment, base_url=BASE_URL,
+            agent=self.agent,
+        )  # fmt: skip
+        return self._with_fixed_ids(made.text, assignment)
+
     def _assignment(self, task: Task, seat: Seat) -> Assignment:
         asked: dict[str, Any] = {}
         plan: Plan | None = None
@@ -195,6 +220,12 @@ def golden_prompt(language: str, seat: Seat) -> str:
         return Sample(language).prompt(seat)
 
 
-def golden_name(language: str, seat: Seat) -> str:
+def golden_intent(language: str) -> str:
+    """The prompt about an understanding. Needs an empty database."""
+    with time_machine.travel(MOMENT, tick=False):
+        return Sample(language).intent_prompt()
+
+
+def golden_name(language: str, role: str) -> str:
     """The file's name."""
-    return f"{seat.value}.{language}.md"
+    return f"{role}.{language}.md"

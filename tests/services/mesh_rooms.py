@@ -45,11 +45,11 @@ def new_task(project: Project, complexity: str = "medium", **rest: Any) -> Task:
     return task
 
 
-def spawned(project: Project) -> tuple[Task, Agent]:
+def spawned(project: Project, by: Agent | None = None) -> tuple[Task, Agent]:
     """A medium child that an agent spawned below the task it works on, and that agent."""
     easily_medium = ProjectChange(policy={"thresholds": {"s1_simple_threshold": 5}})
     update_project(project_id=project.pk, change=easily_medium, actor=SIR)
-    parent, spawner = new_task(project, "low"), new_agent("alice", project=project)
+    parent, spawner = new_task(project, "low"), by or new_agent("alice", project=project)
     claim(parent, spawner)
     set_status(parent, spawner, "working")
     child = NewChild(text="分析 user-service 的性能瓶颈并给出优化建议")
