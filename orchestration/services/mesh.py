@@ -8,7 +8,7 @@ Source: DESIGN section 12, FORMATS ("Mesh message"), source document 003.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from orchestration.broadcast import AGENTS_TOPIC
 from orchestration.contracts.mail_types import ConversationMode, MailType
@@ -29,7 +29,7 @@ from orchestration.services.retrying import retry_on_deadlock
 from orchestration.services.spawning import NewChild, spawn_within
 from orchestration.services.tasks import lock_with_parent
 from orchestration.services.work import Work, unit_of_work
-from orchestration.states import AssignmentStatus, ConversationStatus, Seat
+from orchestration.states import AssignmentStatus, ConversationStatus, Seat, TaskStatus
 
 OPENERS: Mapping[ConversationMode, MailType] = {
     ConversationMode.QUERY: MailType.REQUEST,
@@ -106,18 +106,42 @@ def _addressed(post: Post) -> list[Address]:
 def _send_plain(work: Work, post: Post) -> Mail:
     """Send an inform, a request or a task_request; it may open a conversation of a mode."""
     _require_words(post)
+    mode = _opened_mode(post)
+    if mode is ConversationMode.DELEGATION and post.task is None:
+        post = replace(post, task=_only_work(post))
     _require_mode(post)
     to = _addressed(post)
-    mode = post.document.mode
     if mode in PAIRS and len(to) != 1:
         raise missing(("to", f"a {mode} is with exactly one"))
     letter = letter_of(post, to)
+    letter.mode = mode or letter.mode
     if mode is ConversationMode.DELEGATION and post.answered is None:
         letter.task = _delegate(work, post)
     mail = store_mail(work, letter)
     if mode is ConversationMode.NEGOTIATION:
         open_negotiation(work, mail)
     return mail
+
+
+def _opened_mode(post: Post) -> ConversationMode | None:
+    """Say which mode a mail opens: a task_request that names none delegates."""
+    named = post.document.mode
+    opens = named is None and post.answered is None
+    is_task = post.document.type is MailType.TASK_REQUEST
+    return ConversationMode.DELEGATION if opens and is_task else named
+
+
+def _only_work(post: Post) -> Task | None:
+    """Find the one task that a sender works on in the project, or None."""
+    rows = Task.objects.select_related("project").filter(
+        project=post.project,
+        status=TaskStatus.WORKING.value,
+        assignments__agent=post.agent,
+        assignments__seat=Seat.EXECUTOR.value,
+        assignments__status=AssignmentStatus.LEASED.value,
+    )
+    found = list(rows[:2]) if post.agent is not None else []
+    return found[0] if len(found) == 1 else None
 
 
 def _delegate(work: Work, post: Post) -> Task | None:
@@ -133,7 +157,8 @@ def _delegate(work: Work, post: Post) -> Task | None:
     )
     if not leases.exists():
         return task
-    child = NewChild(text=post.document.text, scope=post.document.scope)
+    document = post.document
+    child = NewChild(text=document.text, scope=document.scope, hint=document.hint)
     return spawn_within(work, task.pk, child, agent, lease_token=post.lease_token)
 
 
@@ -146,7 +171,7 @@ def _require_mode(post: Post) -> None:
         if answered.conversation.mode in PAIRS:
             raise missing(("type", f"a {answered.conversation.mode} goes on with a reply"))
         return
-    mode = document.mode or ConversationMode.PLAIN
+    mode = _opened_mode(post) or ConversationMode.PLAIN
     opener = OPENERS.get(mode)
     if opener is not None and document.type is not opener:
         raise missing(("type", f"a {mode} begins with a {opener}"))

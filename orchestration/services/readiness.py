@@ -225,10 +225,15 @@ def set_route(
     *,
     total: int | None,
 ) -> None:
-    """Set what the method decided about a task; a direct one is estimated at one step."""
+    """Set what the method decided about a task; a direct one is estimated at one step.
+
+    What its spawner hinted, or an earlier score found, is the least that a spawned task is.
+    """
     task.risk_level = task.risk_level or risk.value
     if task.risk_level in (RiskLevel.HIGH, RiskLevel.CRITICAL):
         complexity = Complexity.HIGH
+    if task.is_spawned and task.complexity:
+        complexity = max(complexity, Complexity(task.complexity), key=list(Complexity).index)
     task.route, task.complexity, task.score = route.value, complexity.value, total
     task.is_assessed = True
     task.is_planned = route in (Route.THREE_STEP, Route.WORKFLOW)

@@ -23,18 +23,22 @@ from orchestration.services.red_line_refusals import require_not_refused
 from orchestration.services.retrying import retry_on_deadlock
 from orchestration.services.tasks import held_lease, lock_with_parent
 from orchestration.services.work import Actor, Work, unit_of_work
-from orchestration.states import TaskStatus
+from orchestration.states import Complexity, TaskStatus
 
 
 @dataclass(frozen=True, slots=True)
 class NewChild:
-    """A child as its spawner describes it. Shape: `scope` and `estimated_steps` may be left out."""
+    """A child as its spawner describes it. Shape: `scope` and `estimated_steps` may be left out.
+
+    `hint` is the least complexity that its spawner wants it to be treated as.
+    """
 
     text: str
     title: str = ""
     role: str = ""
     scope: tuple[str, ...] = ()
     estimated_steps: int | None = None
+    hint: Complexity | None = None
 
 
 @retry_on_deadlock
@@ -156,6 +160,7 @@ def _spawn(work: Work, project: Project, task: Task, child: NewChild, text: str)
         role=child.role,
         scope=list(child.scope),
         estimated_steps=child.estimated_steps,
+        complexity=child.hint.value if child.hint is not None else "",
         created_at=work.now,
         updated_at=work.now,
     )
@@ -172,7 +177,8 @@ def _spawn(work: Work, project: Project, task: Task, child: NewChild, text: str)
             "title": made.title,
             "number": number,
             "phase": made.phase,
-        },
+        }
+        | ({"complexity_hint": child.hint.value} if child.hint is not None else {}),
         why="spawned",
     )
     work.hint(f"project:{project.pk}", project.pk)

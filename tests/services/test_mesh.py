@@ -314,18 +314,20 @@ def test_a_delegation_is_a_child_of_what_its_sender_works_on(project: Project) -
     parent = child.parent
     assert parent is not None
     bob = new_agent("bob", project=project)
-    asked = mail("task_request", "重构 task 模块的状态机逻辑", to="bob", mode="delegation")
+    asked = mail(
+        "task_request", "重构 task 模块的状态机逻辑", to="bob", mode="delegation",
+        complexity_hint="medium",
+    )  # fmt: skip
     sent = post(asked, alice, task=parent, project=project)
     assert post(asked, alice, task=parent, project=project) == sent
     made = sent.task
     assert made is not None
-    assert (made.parent_id, made.depth, sent.complexity) == (parent.pk, 1, "high")
+    assert (made.parent_id, made.depth, sent.complexity) == (parent.pk, 1, "medium")
     assert (made.description, made.status) == ("重构 task 模块的状态机逻辑", "pending")
     assert set(parent.children.values_list("pk", flat=True)) == {child.pk, made.pk}
     assert addresses(sent) == ["agent:bob"]
     assert sent.expects_reply
     claim(made, bob)
-    Task.objects.filter(pk=made.pk).update(complexity="medium")
     intent = confirm_intent(made, bob)
     assert addresses(intent) == ["agent:alice"]
     ack(intent, alice)
