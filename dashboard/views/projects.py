@@ -132,6 +132,7 @@ def _head_context(
         "draining": draining_count(project.pk) if is_paused else 0,
         "may_pause": not is_paused and may_decide(request),
         "may_resume": project.status == "suspended" and may_decide(request),
+        "may_archive": project.status != "archived" and may_decide(request),
     }
 
 

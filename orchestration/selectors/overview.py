@@ -324,3 +324,11 @@ def oldest_open_at(rows: Iterable[ProjectRow]) -> datetime | None:
 def stopped_projects(rows: Sequence[ProjectRow]) -> list[ProjectRow]:
     """The projects that cannot go on without Sir."""
     return [row for row in rows if row.health in ("safe_stop", "stopped")]
+
+
+def count_unfinished(project: Project) -> tuple[int, int]:
+    """Count what would end with a project: its unfinished tasks and its open questions."""
+    ended = [TaskStatus.DONE.value, TaskStatus.CANCELLED.value]
+    tasks = Task.objects.filter(project=project, is_superseded=False).exclude(status__in=ended)
+    questions = Decision.objects.filter(project=project, status=DecisionStatus.OPEN.value)
+    return tasks.count(), questions.count()

@@ -92,6 +92,7 @@ ACTIONS = {
     "draft": page("decision_draft", "decision"),
     "pause": page("pause", "slug"),
     "resume": page("resume", "slug"),
+    "archive the project": page("project_archive", "slug"),
     "replan": page("replan", "slug", "root"),
     "comment": page("comment", "slug", "step"),
     "cancel": page("cancel", "slug", "root"),
