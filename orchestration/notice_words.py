@@ -59,10 +59,14 @@ EVENTS: Mapping[str, StrPromise] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What a person reads. Shape: `subject` is one line; `text` is plain."""
+    """What a person reads. Shape: `subject` is one line; `text` is plain.
+
+    `topic` is the subject without what happened, the same for everything about one item.
+    """
 
     subject: str
     text: str
+    topic: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +118,8 @@ def notice_message(told: Told, line: Line = quiet_line) -> Message:
     mark = "P0 · " if told.is_p0 else ""
     title = line(told.title)
     place = " ".join(filter(None, (line(told.project, 60), told.key)))
-    subject = f"[Countersign] {mark}{place}: {title} – {word}"
+    topic = f"[Countersign] {mark}{place}: {title}"
+    subject = f"{topic} – {word}"
     lines = [f"{mark}{KINDS[told.kind]}.", "", f"{place}: {title}", word, ""]
     lines.append(gettext("Waiting since %(time)s.") % {"time": _moment(told.created_at)})
     if told.verdict or told.decided_by:
@@ -134,7 +139,7 @@ def notice_message(told: Told, line: Line = quiet_line) -> Message:
     else:
         lines.append(gettext("No expiry. Silence changes nothing."))
     lines += ["", told.url, gettext("The link shows the item. Opening it decides nothing.")]
-    return Message(subject, "\n".join(lines))
+    return Message(subject, "\n".join(lines), topic)
 
 
 def test_message(name: str, url: str) -> Message:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from smtplib import SMTPException
 
 from django.conf import settings
@@ -37,19 +38,22 @@ def hide_address(address: str) -> str:
     return f"{name[:2]}…@{host}"
 
 
-def send_mail(address: str, *, subject: str, text: str, message_id: str) -> None:
+def send_mail(
+    address: str, *, subject: str, text: str, message_id: str, thread: Sequence[str] = ()
+) -> None:
     """Send one mail. The same message id on every try lets the reader's program drop a second one.
+
+    `thread` lists the ids of the mails it follows, the opening first: it answers that one.
 
     Errors: MailFailed.
     """
     line = " ".join(subject.split())
     host = settings.DEFAULT_FROM_EMAIL.rpartition("@")[2].strip("> ") or "countersign"
-    mail = EmailMessage(
-        subject=line,
-        body=text,
-        to=[address],
-        headers={"Message-ID": f"<{message_id}@{host}>", "Auto-Submitted": "auto-generated"},
-    )
+    headers = {"Message-ID": f"<{message_id}@{host}>", "Auto-Submitted": "auto-generated"}
+    if thread:
+        known = [f"<{one}@{host}>" for one in thread]
+        headers |= {"In-Reply-To": known[0], "References": " ".join(known)}
+    mail = EmailMessage(subject=line, body=text, to=[address], headers=headers)
     try:
         mail.send()
     except (SMTPException, OSError) as error:

@@ -15,7 +15,13 @@ from django.conf import settings
 from django.urls import reverse
 from django.utils import timezone, translation
 
-from orchestration.contracts.notices import ASKING, ChannelKind, DeliveryKind, NoticeEvent
+from orchestration.contracts.notices import (
+    ASKING,
+    ChannelKind,
+    DeliveryKind,
+    DeliveryResult,
+    NoticeEvent,
+)
 from orchestration.models import Decision, Delivery, Notice, NotificationChannel
 from orchestration.notice_words import (
     Message,
@@ -68,11 +74,15 @@ def try_once(delivery: Delivery) -> Sent:
             return _post_webhook(delivery, channel)
         message = write_message(delivery)
         if channel.kind == ChannelKind.EMAIL:
+            thread = _thread_of(delivery)
+            # Programs that thread mail want the same words in the subject too.
+            topic = message.topic or message.subject
             send_mail(
                 open_sealed(channel.address),
-                subject=message.subject,
+                subject=f"Re: {topic}" if thread else topic,
                 text=message.text,
                 message_id=delivery.message_id,
+                thread=thread,
             )
         else:
             send_to_service(
@@ -86,6 +96,22 @@ def try_once(delivery: Delivery) -> Sent:
     except (MailFailed, ServiceFailed, PostFailed, AddressRefused) as error:
         return Sent(is_ok=False, problem=str(error))
     return Sent(is_ok=True)
+
+
+MAX_THREAD = 20
+
+
+def _thread_of(delivery: Delivery) -> list[str]:
+    """The ids under which the same item was told over this channel before, the opening first."""
+    if delivery.notice is None:
+        return []
+    rows = Delivery.objects.filter(
+        channel=delivery.channel_id,
+        notice__decision=delivery.notice.decision_id,
+        result=DeliveryResult.SENT.value,
+    )
+    ids = rows.exclude(pk=delivery.pk).order_by("closed_at", "pk")
+    return list(ids.values_list("message_id", flat=True)[:MAX_THREAD])
 
 
 def write_message(delivery: Delivery) -> Message:
