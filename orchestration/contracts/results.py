@@ -287,6 +287,7 @@ class ToolCallInput(Document):
     """One recorded tool call. Units: duration in milliseconds. `at` None means when it came in.
 
     Shape: `call_id` is the harness's own name of the call; the same again is not recorded twice.
+    `source` is ours to say: what an agent sends is its own word, whatever it names here.
     """
 
     tool: Title

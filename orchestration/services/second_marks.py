@@ -19,7 +19,7 @@ from orchestration.services.moves import hint_task
 from orchestration.services.outputs import add_comment, newest_outputs
 from orchestration.services.retrying import retry_on_deadlock
 from orchestration.services.tasks import held_lease, lock_with_parent
-from orchestration.services.tool_calls import as_call, store_calls
+from orchestration.services.tool_calls import as_call, as_told, store_calls
 from orchestration.services.work import Actor, Work, unit_of_work
 from orchestration.states import Seat
 
@@ -76,8 +76,8 @@ def _store(work: Work, held: Assignment, calls: Sequence[ToolCallInput]) -> list
     Return them as the record has them.
     """
     told = [
-        call.model_copy(update={"source": "agent", "call_id": call.call_id or f"review-{uuid4()}"})
-        for call in calls
+        call.model_copy(update={"call_id": call.call_id or f"review-{uuid4()}"})
+        for call in as_told(calls)
     ]
     store_calls(work, held, told)
     rows = ToolCall.objects.filter(assignment=held, call_id__in=[one.call_id for one in told])

@@ -38,7 +38,7 @@ class CallsRecorded:
 
 @retry_on_deadlock
 def record_tool_calls(*, hold: Hold, calls: Sequence[ToolCallInput], actor: Actor) -> CallsRecorded:
-    """Record an assignment's tool calls; warn of endless repetition, stop at the limit.
+    """Record what an agent says it called; warn of endless repetition, stop at the limit.
 
     Errors: LeaseLost.
     """
@@ -46,7 +46,12 @@ def record_tool_calls(*, hold: Hold, calls: Sequence[ToolCallInput], actor: Acto
         row = lock_hold(hold)
         require_hold(row, hold)
         require_not_stopped(row.project)
-        return store_calls(work, row, calls)
+        return store_calls(work, row, as_told(calls))
+
+
+def as_told(calls: Sequence[ToolCallInput]) -> list[ToolCallInput]:
+    """Take calls as their agent's word: that a harness saw them is a word of the agent too."""
+    return [call.model_copy(update={"source": "agent"}) for call in calls]
 
 
 def store_calls(work: Work, row: Assignment, calls: Sequence[ToolCallInput]) -> CallsRecorded:

@@ -122,9 +122,9 @@ class Player:
         self.record_call(held, "ls", 0)
 
     def record_call(self, held: Assignment, command: str, exit_code: int) -> None:
-        """Record a tool call, as a harness does."""
+        """Record a tool call, as an agent tells of it."""
         call = ToolCallInput(tool="Bash", command=command, exit_code=exit_code, outcome=(
-            "ok" if exit_code == 0 else "failed"), source="harness")  # fmt: skip
+            "ok" if exit_code == 0 else "failed"))  # fmt: skip
         record_tool_calls(hold=self.hold(held), calls=[call], actor=self.actor)
 
     def release(self, held: Assignment) -> None:
