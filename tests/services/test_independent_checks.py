@@ -68,6 +68,9 @@ def test_claims_that_are_so_are_proven(project: Project) -> None:
     ("words", "key"),
     [
         ("created missing.py", "claim:file:missing.py"),
+        ("创建了 报告.md", "claim:file:报告.md"),
+        ("Refactored it to use a cache and all 2 tests pass.", "claim:test:"),
+        ("不再依赖 X 而且所有用例通过", "claim:test:"),
         ("it builds", "claim:build:"),
         ("所有测试通过", "claim:test:"),
         ("2 passed", "claim:test:"),

@@ -20,6 +20,10 @@ def made(path: str) -> tuple[str, str, None, None]:
     return ("file", path, None, None)
 
 
+def counted(passed: int) -> tuple[str, str, int, None]:
+    return ("test", "", passed, None)
+
+
 BUILD = ("build", "", None, None)
 TEST = ("test", "", None, None)
 
@@ -40,6 +44,46 @@ TEST = ("test", "", None, None)
         ("12 个测试全部通过", [("test", "", 12, None)]),
         ("12/14 通过", [("test", "", 12, 2)]),
         ("The build passes. The test suite is green", [BUILD, TEST]),
+        ("Refactored the module to use a cache and all 12 tests pass.", [counted(12)]),
+        ("Added a test to cover X and all 12 tests pass", [counted(12)]),
+        ("After the fix all tests pass", [TEST]),
+        ("Before the fix 2 tests broke and now all tests pass", [TEST]),
+        ("It no longer needs Redis and all tests pass", [TEST]),
+        ("It does not need Redis any more and it builds", [BUILD]),
+        ("There are no errors and all tests pass", [TEST]),
+        ("It never blocks and the build passes", [BUILD]),
+        ("Please note that all tests pass", [TEST]),
+        ("Switched to LRU so all tests pass now", [TEST]),
+        ("pytest passes", [TEST]),
+        ("go test passes and go build passes", [BUILD, TEST]),
+        ("npm run test is green", [TEST]),
+        ("not only the unit tests pass", [TEST]),
+        ("12 tests, 0 failures", [("test", "", 12, 0)]),
+        ("Ran 12 tests, 2 failed", [("test", "", 10, 2)]),
+        ("14 tests run, no failures", [("test", "", 14, 0)]),
+        ("I had to be careful, all tests pass", [TEST]),
+        ("created a.py and b.py to make it work", [made("a.py"), made("b.py")]),
+        ("不再依赖 X 而且编译通过", [BUILD]),
+        ("不再依赖 X 编译通过", [BUILD]),
+        ("编译没有问题", [BUILD]),
+        ("编译没有任何错误", [BUILD]),
+        ("编译没问题", [BUILD]),
+        ("所有用例通过", [TEST]),
+        ("12 个用例全部通过", [counted(12)]),
+        ("测试没有问题", [TEST]),
+        ("go test 通过", [TEST]),
+        ("pytest 全部通过", [TEST]),
+        ("当前所有测试通过", [TEST]),
+        ("修好了请求处理并且测试通过", [TEST]),
+        ("按计划改完而且测试通过", [TEST]),
+        ("没有改接口同时测试通过", [TEST]),
+        ("不仅编译通过", [BUILD]),
+        ("创建了 报告.md", [made("报告.md")]),
+        ("创建了报告.md", [made("报告.md")]),
+        ("新建 docs/设计说明.md", [made("docs/设计说明.md")]),
+        ("生成了 `数据/结果.csv` 和 main.go", [made("数据/结果.csv"), made("main.go")]),
+        ("created übersicht.md", [made("übersicht.md")]),
+        ("在目录里写好了main.go", [made("main.go")]),
     ],
 )
 def test_what_is_said_as_done_is_found(text: str, claims: Said) -> None:
@@ -67,6 +111,39 @@ def test_what_is_said_as_done_is_found(text: str, claims: Said) -> None:
         "created version 1.2 of example.com",
         "建议把查询改成批量接口，预计能降低 60% 的延迟。",
         "代码写好了，但编译有个小问题，我来修一下。",
+        "we need all tests to pass",
+        "We need to refactor it and make all tests pass",
+        "tests do not pass yet",
+        "before merging all tests must pass",
+        "Before merging all tests pass",
+        "after all 12 tests pass we merge",
+        "after the tests pass it is merged",
+        "not all tests pass",
+        "we must clean up and all tests pass",
+        "it should build and all tests pass",
+        "Please fix it and see that all tests pass",
+        "I changed it to make all tests pass",
+        "We hope that pytest passes",
+        "pytest does not pass",
+        "it never builds",
+        "if 12 tests, 0 failures",
+        "we need 12 tests, 0 failures",
+        "x.md needs to be created",
+        "unable to say that all tests pass",
+        "请让测试通过",
+        "请让测试通过而且编译通过",
+        "需要所有用例通过",
+        "go test 未通过",
+        "go test 通过后合并",
+        "用例没有通过",
+        "用例通过率 90%",
+        "测试不再通过",
+        "编译不再成功",
+        "计划创建 报告.md",
+        "还没有创建 报告.md",
+        "希望编译没有问题",
+        "待测试通过",
+        "如果编译没有问题，就合并",
     ],
 )
 def test_what_is_denied_planned_or_conditional_is_no_claim(text: str) -> None:
@@ -79,7 +156,22 @@ def test_toolchain_that_is_named_is_kept() -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["a/", "创建 ", "a.", "1", "12 passed 测试", "created a.b ", "测试"]
+    "piece",
+    [
+        "a/",
+        "创建 ",
+        "a.",
+        "1",
+        "12 passed 测试",
+        "created a.b ",
+        "测试",
+        "1 tests, ",
+        "not and ",
+        "创建了 报",
+        "tests pass ",
+        "编译通过而且",
+        "go test ",
+    ],
 )
 def test_hostile_text_takes_linear_time(piece: str) -> None:
     text = piece * (200_000 // len(piece))
