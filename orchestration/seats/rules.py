@@ -13,6 +13,7 @@ from orchestration.contracts.plan import Plan as PlanDocument
 from orchestration.errors import CountersignError
 from orchestration.models import Assignment, Output, Plan, Task
 from orchestration.models.rows import fetch_rows
+from orchestration.rules.early_layers import format_findings, logic_findings
 from orchestration.rules.listed_steps import plan_from_message
 from orchestration.rules.plan_audit import audit_plan
 from orchestration.rules.profiles import known_roles
@@ -29,6 +30,7 @@ from orchestration.states import Seat
 PLAYBOOK, WORKFLOW = "playbook", "workflow"
 FIXED_PLANS = ("rules", PLAYBOOK, WORKFLOW)
 """Who made a plan that is the same when it is made again."""
+DENIED = "the record of its tool calls denied what is claimed when it was handed in"
 
 
 class RulesSeat:
@@ -101,28 +103,55 @@ def _has_tool(task: Task, program: str) -> bool:
 
 
 def gather_evidence(job: SeatJob, link: SeatLink) -> Document:
-    """Re-run what is due, run the verify commands, read the files. Shape: see `Evidence`."""
+    """Gather what the layers judge, each only after the one before it. Shape: see `Evidence`."""
     task = job.task
     evidence: Document = {"runs": [], "verifies": [], "claims": [], "refusal": ""}
-    is_verification = job.input.get("stage") == "verification"
-    if is_verification:
-        again = task.run if task.fix_round else []
-        if task.run and not task.fix_round:
-            # What ran is on record; whether it may run now does not change what came of it.
-            evidence["runs"] = _last_runs(task)
-        if again or task.verify:
-            evidence["refusal"] = refusal_of(task, [*again, *task.verify])
-        if not evidence["refusal"]:
-            evidence["runs"] = run_all(task, again, link) if again else evidence["runs"]
-            verified = run_all(task, task.verify, link, keep_going=True)
-            evidence["verifies"] = judge_staged_tests(task, verified)
-        evidence["claims"] = check_claims(task, link)
-        evidence["spoken"] = check_spoken(task, spoken_claims_of(task, _newest(task)), link)
-        ours = [*evidence["verifies"], *evidence["spoken"]]
-        evidence["fewer"] = runs_with_fewer_tests(task, ours)
-    may_differ = is_verification and task.fix_round > 0
+    if job.input.get("stage") != "verification":
+        return evidence | _files_now(task, may_differ=False)
+    may_differ = task.fix_round > 0
+    again = task.run if task.fix_round else []
+    if task.run and not task.fix_round:
+        # What ran is on record; whether it may run now does not change what came of it.
+        evidence["runs"] = _last_runs(task)
+    if again or task.verify:
+        evidence["refusal"] = refusal_of(task, [*again, *task.verify])
+    if again and not evidence["refusal"]:
+        evidence["runs"] = run_all(task, again, link)
+    evidence |= _files_now(task, may_differ=may_differ)
+    evidence["held_back"] = _early_findings(task, evidence)
+    if not evidence["held_back"] and job.input.get("is_contradicted"):
+        evidence["held_back"] = [DENIED]
+    if evidence["held_back"]:
+        return evidence
+    _run_anchors(task, evidence, link)
+    # A check may have changed what was handed in.
+    return evidence | _files_now(task, may_differ=may_differ)
+
+
+def _early_findings(task: Task, evidence: Document) -> list[str]:
+    """What L1 or L2 finds, the first layer that finds anything."""
+    outputs = _newest(task)
+    return format_findings(outputs, evidence["missing"]) or logic_findings(
+        outputs,
+        changed=evidence["changed"],
+        runs=evidence["runs"],
+        is_failure_planned=task.on_failure is not None,
+    )
+
+
+def _run_anchors(task: Task, evidence: Document, link: SeatLink) -> None:
+    """Run what L3 judges: planned checks, claims' own commands, and what was said as done."""
+    if not evidence["refusal"]:
+        verified = run_all(task, task.verify, link, keep_going=True)
+        evidence["verifies"] = judge_staged_tests(task, verified)
+    evidence["claims"] = check_claims(task, link)
+    evidence["spoken"] = check_spoken(task, spoken_claims_of(task, _newest(task)), link)
+    evidence["fewer"] = runs_with_fewer_tests(task, [*evidence["verifies"], *evidence["spoken"]])
+
+
+def _files_now(task: Task, *, may_differ: bool) -> Document:
     files, missing, changed = _read_files(task, may_differ=may_differ)
-    return evidence | {"files": files, "missing": missing, "changed": changed}
+    return {"files": files, "missing": missing, "changed": changed}
 
 
 def _newest(task: Task) -> list[Output]:

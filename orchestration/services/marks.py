@@ -63,6 +63,17 @@ def contradicted(
     return list({(one.key, one.kind): one for one in found}.values())
 
 
+def is_denied_by_record(task: Task, outputs: Sequence[Output]) -> bool:
+    """Whether L2 fails by the record alone, so that nothing of L3 is due.
+
+    After a fix the record is of the work before it, and fewer tests are Sir's to accept: both are
+    held against our own runs.
+    """
+    if task.fix_round:
+        return False
+    return any(not one.is_fewer for one in contradicted(task, outputs, calls_of(task)))
+
+
 def mark_outputs(
     work: Work,
     task: Task,

@@ -31,7 +31,7 @@ from orchestration.services.inbox import withdraw_open
 from orchestration.services.layers import ask_outer_layers, last_change
 from orchestration.services.locked_fixes import end_fix, is_recheck, settle_recheck
 from orchestration.services.loop import fail_leaf, retry_leaf
-from orchestration.services.marks import calls_of, contradicted, mark_outputs
+from orchestration.services.marks import calls_of, contradicted, is_denied_by_record, mark_outputs
 from orchestration.services.moves import void_defects
 from orchestration.services.outputs import newest_outputs
 from orchestration.services.profile_gate import profile_findings
@@ -60,10 +60,10 @@ def start_review(
     Locks: expects parent and task locked.
     """
     if needs_evidence(task, outputs):
-        row = queue_assignment(
-            work, task, Seat.QA, task.project.policy,
-            input={"stage": "verification", "fix_round": task.fix_round}, backend="rules",
-        )  # fmt: skip
+        due: dict[str, Any] = {"stage": "verification", "fix_round": task.fix_round}
+        if is_denied_by_record(task, outputs):
+            due["is_contradicted"] = True
+        row = queue_assignment(work, task, Seat.QA, task.project.policy, input=due, backend="rules")
         return [row]
     return judge(work, task, parent, outputs, INSTANT)
 

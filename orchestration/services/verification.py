@@ -16,7 +16,8 @@ from typing import Any
 
 from orchestration.models import Assignment, Output, Task, Verification
 from orchestration.models.rows import new_row
-from orchestration.rules.contradictions import Contradiction, claim_key, inconsistencies
+from orchestration.rules.contradictions import Contradiction, claim_key
+from orchestration.rules.early_layers import format_findings, logic_findings
 from orchestration.services.work import Work
 from orchestration.states import CommentType, Complexity, LayerOutcome
 
@@ -51,7 +52,8 @@ class Evidence:
     agent's words, as `seats.independent` shapes it; `fewer` runs with fewer tests than an earlier
     one, as `seats.earlier_runs` shapes them; `files` the bytes of outputs that are paths;
     `missing` expected artifacts that are absent or empty; `changed` paths whose content differs
-    from the hand-in; `refusal` why commands may not run here.
+    from the hand-in; `refusal` why commands may not run here; `held_back` the findings of L1 or L2
+    for which nothing of L3 was run.
     """
 
     runs: tuple[Mapping[str, Any], ...] = ()
@@ -62,6 +64,7 @@ class Evidence:
     files: Mapping[str, bytes] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
+    held_back: tuple[str, ...] = ()
     refusal: str = ""
 
 
@@ -75,41 +78,32 @@ def step_layers(
 
     `said` are the claims that the record contradicts.
     """
-    layers = [_format_layer(task, outputs, evidence)]
+    layers = [_judged("L1", format_findings(outputs, evidence.missing))]
     if layers[-1].outcome is not LayerOutcome.FAILED:
-        layers.append(_logic_layer(task, outputs, evidence))
+        layers.append(_judged("L2", _logic(task, outputs, evidence, said)))
     if layers[-1].outcome is LayerOutcome.FAILED:
         return layers
     if said:
         findings = tuple(f"{one.text[:200]}: {one.why}" for one in said)
         layers.append(Layer("L2", LayerOutcome.FAILED, CLAIMS, findings, OBSERVED))
-        # What we ran ourselves did run: it stays on record, also beside a record that says no.
-        return layers + spoken_layers(evidence) + fewer_layers(evidence)
-    if task.verify or evidence.claims or task.complexity in (Complexity.MEDIUM, Complexity.HIGH):
+    is_due = task.verify or evidence.claims
+    if not said and (is_due or task.complexity in (Complexity.MEDIUM, Complexity.HIGH)):
         layers += _anchor_layers(task, evidence)
+    # Only what a mend may have settled, or Sir may accept, is run beside a claim that L2 denies.
     return layers + spoken_layers(evidence) + fewer_layers(evidence)
 
 
-def _format_layer(task: Task, outputs: Sequence[Output], evidence: Evidence) -> Layer:
-    findings = [f"expected artifact is missing or empty: {name}" for name in evidence.missing]
-    if not outputs:
-        findings.append("there is no output")
-    findings += [
-        f"output is empty: {one.title}" for one in outputs if not one.size_bytes and not one.path
-    ]
-    return _judged("L1", findings)
-
-
-def _logic_layer(task: Task, outputs: Sequence[Output], evidence: Evidence) -> Layer:
-    """Compare what was handed in with what we observed; a covered failing run is no failure."""
-    findings = [f"changed after it was handed in: {path}" for path in evidence.changed]
-    claims = [one for output in outputs for one in output.assertions]
-    findings += inconsistencies(claims, "review")
-    if task.on_failure is None:
-        findings += [
-            f"{' '.join(run['argv'])}: {run['outcome']}" for run in evidence.runs if not run["ok"]
-        ]
-    return _judged("L2", findings)
+def _logic(
+    task: Task, outputs: Sequence[Output], evidence: Evidence, said: Sequence[Contradiction]
+) -> list[str]:
+    found = logic_findings(
+        outputs,
+        changed=evidence.changed,
+        runs=evidence.runs,
+        is_failure_planned=task.on_failure is not None,
+    )
+    # Where nothing of L3 was run, the work cannot pass, also when the reason is gone since.
+    return found or ([] if said else list(evidence.held_back))
 
 
 def _judged(layer: str, findings: Sequence[str]) -> Layer:

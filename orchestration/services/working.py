@@ -195,6 +195,7 @@ def _evidence(document: Mapping[str, Any]) -> Evidence:
         claims=tuple(document.get("claims", ())),
         spoken=tuple(document.get("spoken", ())),
         fewer=tuple(document.get("fewer", ())),
+        held_back=tuple(document.get("held_back", ())),
         files=document["files"],
         missing=tuple(document["missing"]),
         changed=tuple(document["changed"]),

@@ -180,12 +180,14 @@ def test_planned_command_that_proves_a_claim_is_marked_once() -> None:
     assert lines(child(root, "1")) == ["[independently verified ✓] tests: 3 passed, 0 failed"]
 
 
-def test_claim_that_could_not_be_checked_says_so_and_why(project: Project) -> None:
-    write(project, "main.go", "package main\n")
+def test_claim_that_could_not_be_checked_says_so_and_why() -> None:
+    kiln = {"name": "kiln", "files": ["kiln.toml"], "build": "kiln-absent build"}
+    project = new_project(policy={"checks": {"toolchains": [kiln]}})
+    write(project, "kiln.toml", "x")
     task = hand_in(project, "编译通过")
     [mark] = task.outputs.get().marks
     assert (mark["kind"], mark["code"]) == ("not_verified", "unchecked_tool_missing")
-    assert lines(task, "zh-hans") == ["[未验证] 未核对: 编译通过（本机没有安装 go）"]
+    assert lines(task, "zh-hans") == ["[未验证] 未核对: 编译通过（本机没有安装 kiln-absent）"]
 
 
 def test_marks_of_the_record_stand_beside_ours(project: Project) -> None:
@@ -224,32 +226,21 @@ def test_claim_of_a_file_marks_only_the_output_that_names_it(project: Project) -
 FAILED = call("python3 -m unittest -q", code=1, tail="Ran 2 tests in 0.1s\n\nFAILED (failures=1)")
 
 
-def test_claim_that_record_and_check_contradict_is_one_defect_with_both(project: Project) -> None:
+def test_claim_that_the_record_denies_is_one_defect_that_names_the_call(project: Project) -> None:
     write_tests(project, 1, bad=1)
     task = hand_in(project, "all tests pass", calls=[FAILED])
     defect = task.defects.get()
-    assert (defect.severity, defect.evidence["grade"]) == ("high", "rerun")
-    [beside] = defect.evidence["beside"]
-    assert (beside["grade"], beside["exit_code"]) == ("observed", 1)
-    assert beside["tool_call"] == str(ToolCall.objects.get(assignment__task=task).pk)
-    assert len(keys_of(defect.source_key, defect.evidence)) > 1
-    page = session_client().get(f"/inbox/{open_decision_of(project).pk}/").content.decode()
-    assert "from the record of its agent’s tool calls" in page
+    assert (defect.severity, defect.evidence["grade"]) == ("high", "observed")
+    assert defect.evidence["exit_code"] == 1
+    assert defect.evidence["tool_call"] == str(ToolCall.objects.get(assignment__task=task).pk)
 
 
 def test_two_claims_that_are_not_so_stay_two_defects(project: Project) -> None:
     write_tests(project, 1, bad=1)
     write(project, "broken.py", "def f(:\n")
-    task = hand_in(project, "it builds, all tests pass", calls=[FAILED])
+    task = hand_in(project, "it builds, all tests pass")
     found = {one.source_key: len(one.evidence.get("beside", ())) for one in task.defects.all()}
-    assert found == {"claim:build:": 0, "claim:test:": 1}
-
-
-def test_our_own_run_stays_on_record_beside_a_record_that_says_no(project: Project) -> None:
-    write_tests(project, 1, bad=1)
-    task = hand_in(project, "all tests pass", calls=[FAILED])
-    rows = task.verifications.filter(layer="L3").values_list("outcome", "grade")
-    assert list(rows) == [("failed", "rerun")]
+    assert found == {"claim:build:": 0, "claim:test:": 0}
 
 
 def test_merged_defect_is_verified_when_our_check_proves_the_claim(project: Project) -> None:
@@ -357,6 +348,9 @@ def test_fewer_in_the_record_and_in_our_run_are_one_finding(project: Project) ->
     defect = task.defects.get()
     assert (defect.severity, defect.evidence["outcome"]) == ("medium", "fewer_tests")
     assert [one["grade"] for one in defect.evidence["beside"]] == ["observed"]
+    assert len(keys_of(defect.source_key, defect.evidence)) > 1
+    page = session_client().get(f"/inbox/{open_decision_of(project).pk}/").content.decode()
+    assert "from the record of its agent’s tool calls" in page
 
 
 def test_planned_test_command_is_held_against_its_earlier_run() -> None:
