@@ -64,9 +64,11 @@ _RUNNERS = frozenset({("uv", "run"), ("poetry", "run"), ("pipenv", "run"), ("bun
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _IDLE = frozenset(
     {"--version", "--help", "-h", "-V", "version", "help", "--collect-only", "--co", "--dry-run",
-     "--list-tests", "--listTests", "-n"}
+     "--list-tests", "--listTests"}
 )  # fmt: skip
 """Arguments with which a program says something about itself and checks nothing."""
+_DRY_RUNS = frozenset({"make", "gmake", "ninja", "bash", "sh", "zsh", "dash", "ksh"})
+"""Programs whose `-n` runs nothing; elsewhere it is something else, as the workers of pytest."""
 _TRIVIAL = frozenset(
     {"true", ":", "echo", "printf", "exit", "sleep", "pwd", "date", "whoami", "cat", "head", "tail",
      "less", "cd", "export", "set", "yes"}
@@ -164,6 +166,8 @@ def _check_of_words(words: Sequence[str]) -> Check | None:
     if not rest or any(word in _IDLE for word in rest[1:]):
         return None
     name, arguments = PurePosixPath(rest[0]).name, rest[1:]
+    if name in _DRY_RUNS and "-n" in arguments:
+        return None
     if name in _PROGRAMS:
         return _PROGRAMS[name]
     if name in _VERBS:

@@ -45,6 +45,9 @@ def call(
         ("cd server && go test ./... 2>&1", Check.TESTS),
         ("bash -lc 'cd server && go test ./...'", Check.TESTS),
         ("node --test", Check.TESTS),
+        ("pytest -n 2 -q", Check.TESTS),
+        ("python -m pytest -n auto", Check.TESTS),
+        ("ruff check -n .", Check.LINT),
     ],
 )
 def test_build_test_lint_and_run_verify(command: str, kind: Check) -> None:
@@ -63,6 +66,8 @@ def test_build_test_lint_and_run_verify(command: str, kind: Check) -> None:
         "pytest --collect-only",
         "go version",
         "make -n test",
+        "ninja -n",
+        "bash -n run.sh",
         "python -c 'print(1)'",
         "",
         "echo 'go test ./...'",
