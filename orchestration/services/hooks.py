@@ -70,6 +70,8 @@ def take_claude_event(*, event: ClaudeEvent, caller: Caller, actor: Actor) -> di
         if row is None:
             lost = _lost(caller)
             return _answer_lost(event, caller, lost) if lost is not None else {}
+        if name == PRE_TOOL_USE and _ran_out(work, row):
+            return _answer_lost(event, caller, row)
         _note_session(work, row, event.session_id)
         if name == PRE_TOOL_USE:
             return _before_call(work, row, event, caller)
@@ -93,6 +95,11 @@ def _current(caller: Caller) -> Assignment | None:
     return None
 
 
+def _ran_out(work: Work, row: Assignment) -> bool:
+    """Whether a lease is over and no sweep has seen it yet; while Sir is asked it has no end."""
+    return row.lease_expires_at is not None and row.lease_expires_at <= work.now
+
+
 def _lost(caller: Caller) -> Assignment | None:
     """Find the lease that the caller had and lost: expired, cancelled or stopped by the engine.
 
@@ -114,7 +121,7 @@ def _lost(caller: Caller) -> Assignment | None:
 def _answer_lost(event: ClaudeEvent, caller: Caller, lost: Assignment) -> dict[str, Any]:
     if event.hook_event_name != PRE_TOOL_USE or is_own_call(event.shell_command, caller.host):
         return {}
-    why = lost.error or lost.status
+    why = lost.error or ("expired" if lost.status == AssignmentStatus.LEASED else lost.status)
     return deny(
         f"The lease on {lost.task} is gone ({why}). Do not go on with it: whoever holds it now "
         "works there. Claim new work with POST /api/assignments/claim; such calls are let through."

@@ -104,6 +104,17 @@ def test_agent_that_holds_nothing_is_let_be(agent: Caller, project: Project, nam
     assert not ToolCall.objects.exists()
 
 
+def test_call_after_the_lease_ran_out_is_denied_before_any_sweep(
+    agent: Caller, work: dict[str, Any]
+) -> None:
+    end = Assignment.objects.get(pk=work["id"]).lease_expires_at or timezone.now()
+    with time_machine.travel(end + timedelta(hours=1)):
+        assert "expired" in denied(answer(agent, tool("PreToolUse")))
+    assert Assignment.objects.get(pk=work["id"]).lease_expires_at == end
+    with time_machine.travel(end - timedelta(minutes=1)):
+        assert answer(agent, tool("PreToolUse")) == {}
+
+
 def test_calls_are_denied_when_the_lease_ran_out(agent: Caller, work: dict[str, Any]) -> None:
     with time_machine.travel(timezone.now() + timedelta(hours=1)):
         sweep()
