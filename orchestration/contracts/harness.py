@@ -7,6 +7,7 @@ Source: DESIGN sections 8 and 14; the documentation of both tools.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -31,6 +32,9 @@ _EXIT_CODE = re.compile(
 _NAMED_INPUTS = ("command", "file_path", "notebook_path", "path", "url", "query", "pattern",
                  "description", "prompt")  # fmt: skip
 """Fields of a tool's input that say what it was called for, the most telling first."""
+
+
+_CODEX_INPUTS = ("command", "changes", "server", "tool", "arguments", "query")
 
 
 class ClaudeEvent(Document):
@@ -72,6 +76,7 @@ class ClaudeEvent(Document):
             duration_ms=_duration(self.duration_ms),
             source="harness",
             call_id=self.tool_use_id,
+            input_digest=_digest(self.tool_input),
         )
 
     def _outcome(self) -> tuple[Any, int | None, str]:
@@ -192,6 +197,7 @@ def _codex_call(item: Any, thread: str) -> ToolCallInput | None:
         outcome=_codex_outcome(str(item.get("status", "completed")), code),  # type: ignore[arg-type]
         output_tail=_clean(_text(tail)),
         source="harness",
+        input_digest=_digest({name: item.get(name) for name in _CODEX_INPUTS}),
         call_id=f"{thread}:{item.get('id', '')}"[:200] if item.get("id") else "",
     )
 
@@ -211,6 +217,12 @@ def _telling(value: Any) -> str:
         if isinstance(value.get(name), str) and value[name].strip():
             return _clean(value[name])[:COMMAND_CHARACTERS]
     return _clean(_text(value))[:COMMAND_CHARACTERS] if value else ""
+
+
+def _digest(value: Any) -> str:
+    """Digest the whole input of a call: two edits of one file are two calls."""
+    words = json.dumps(value, sort_keys=True, ensure_ascii=True, default=str)
+    return hashlib.sha256(words.encode()).hexdigest()
 
 
 def _text(value: Any) -> str:

@@ -287,6 +287,7 @@ class ToolCallInput(Document):
     """One recorded tool call. Units: duration in milliseconds. `at` None means when it came in.
 
     Shape: `call_id` is the harness's own name of the call; the same again is not recorded twice.
+    `input_digest` tells calls apart whose `command` is only a part of their input.
     `source` is ours to say: what an agent sends is its own word, whatever it names here.
     """
 
@@ -299,6 +300,7 @@ class ToolCallInput(Document):
     source: Literal["harness", "agent"] = "agent"
     at: AwareDatetime | None = None
     call_id: Annotated[StrictStr, Field(max_length=200)] = ""
+    input_digest: Annotated[StrictStr, Field(max_length=64)] = ""
 
     @model_validator(mode="before")
     @classmethod

@@ -130,6 +130,7 @@ class ToolCall(models.Model):
     duration_ms = models.PositiveIntegerField(null=True, blank=True)
     source = models.CharField(max_length=10, choices=[("harness", "harness"), ("agent", "agent")])
     call_id = models.CharField(max_length=200, blank=True, default="", db_default="")
+    input_digest = models.CharField(max_length=64, blank=True, default="", db_default="")
     at = models.DateTimeField()
 
     class Meta:

@@ -189,6 +189,7 @@ def add_tool_calls(
             duration_ms=call.duration_ms,
             source=call.source,
             call_id=call.call_id,
+            input_digest=call.input_digest,
             at=call.at or work.now,
         )
         for call in calls

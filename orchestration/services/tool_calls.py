@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from orchestration.contracts.results import CommentInput, ToolCallInput
 from orchestration.models import Assignment, LogChunk, Task, ToolCall
@@ -86,19 +87,27 @@ def _unknown(row: Assignment, calls: Sequence[ToolCallInput]) -> list[ToolCallIn
 
 
 def _warn(work: Work, row: Assignment, fresh: int, limit: int) -> list[str]:
-    """Warn on the task when the newest calls are one call, again and again.
+    """Warn on the task of each call that came again and again among the newest.
 
-    Said when a run reaches the limit, not once more for every call after it.
+    Said when a run reaches the limit, wherever in a batch, not once more for every call after it.
     """
-    newest = list(row.tool_calls.order_by("-pk")[: limit + fresh])
-    repeated = 0
-    for call in newest:
-        if (call.tool, call.command) != (newest[0].tool, newest[0].command):
-            break
-        repeated += 1
-    if not repeated >= limit > repeated - fresh:
-        return []
-    call = newest[0]
+    newest = list(row.tool_calls.order_by("-pk")[: limit + fresh])[::-1]
+    known = len(newest) - fresh
+    begun, texts = 0, []
+    for _, run in groupby(newest, key=_what_was_called):
+        calls = list(run)
+        before = max(0, known - begun)
+        if len(calls) >= limit > before:
+            texts.append(_warn_of(work, row, calls[-1], len(calls)))
+        begun += len(calls)
+    return texts
+
+
+def _what_was_called(call: ToolCall) -> tuple[str, str, str]:
+    return call.tool, call.command, call.input_digest
+
+
+def _warn_of(work: Work, row: Assignment, call: ToolCall, repeated: int) -> str:
     text = f"the same call {repeated} times in a row: {call.tool} {call.command[:200]}".rstrip()
     work.record(
         "assignment.warned",
@@ -112,7 +121,7 @@ def _warn(work: Work, row: Assignment, fresh: int, limit: int) -> list[str]:
         observed = CommentInput(comment_type=CommentType.OBSERVATION, body=text)
         add_comment(work, row.task, observed, author="system")
     append_to_log(work, row, f"warning: {text}\n")
-    return [text]
+    return text
 
 
 def _stop(work: Work, row: Assignment, limit: int) -> None:

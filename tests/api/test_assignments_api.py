@@ -273,6 +273,17 @@ def test_same_call_ten_times_warns_once(agent: Caller) -> None:
 
 
 @pytest.mark.usefixtures("queued")
+def test_repetition_before_another_call_of_its_batch_is_warned_of(agent: Caller) -> None:
+    held = claim(agent)
+    calls = [call(7)] * 15 + [call(8)]
+    said = agent.send(here(held, "tool-calls"), lease(held, calls=calls)).json()["warnings"]
+    assert said == ["the same call 15 times in a row: shell step 7"]
+    twice = [call(8)] * 9 + [call(1)] + [call(2)] * 10
+    said = agent.send(here(held, "tool-calls"), lease(held, calls=twice)).json()["warnings"]
+    assert [one.rpartition(" ")[2] for one in said] == ["8", "2"]
+
+
+@pytest.mark.usefixtures("queued")
 def test_two_hundred_calls_end_the_assignment(agent: Caller) -> None:
     held = claim(agent)
     body = lease(held, calls=[call(number) for number in range(199)])

@@ -88,3 +88,13 @@ def test_half_a_character_as_a_key_is_422(agent: Caller, work: dict[str, Any], p
     body = json.dumps(lease(work, **{"\ud800": 1}))
     answered = agent.post(here(work, path), body, content_type="application/json")
     assert answered.status_code == 422
+
+
+def test_edits_of_one_file_are_different_calls(agent: Caller, work: dict[str, Any]) -> None:
+    def edit(number: int, new: str) -> dict[str, Any]:
+        change = {"file_path": "a.py", "old_string": "x", "new_string": new}
+        return answer(agent, tool("PostToolUse", f"e{number}", tool_name="Edit", tool_input=change))
+
+    assert [edit(number, f"y{number}") for number in range(12)] == [{}] * 12
+    same = [edit(number, "z") for number in range(12, 22)]
+    assert "the same call 10 times in a row" in str(same[-1])
