@@ -165,16 +165,23 @@ def apply_score(
 ) -> None:
     """Store an S1 record and set the task's route, complexity and risk from it.
 
-    At depth 3 a complex task takes the light plan: nothing may be planned below it. So does one
-    that an agent spawned, and one that a profile does itself.
+    A complex task that is never planned takes the light plan.
     """
     route = result.route
-    is_leaf = task.is_spawned or bool(task.role) or task.depth >= task.project.policy.limits.depth
-    if route is Route.THREE_STEP and is_leaf:
+    if route is Route.THREE_STEP and is_never_planned(task):
         route = Route.LIGHT_PLAN
     risk = RiskLevel(task.risk_level) if task.risk_level else result.risk_level
     set_route(work, task, route, result.complexity, risk, total=result.total)
     record_score(work, task, result, backend=backend, agent_id=agent_id, trigger=trigger)
+
+
+def is_never_planned(task: Task) -> bool:
+    """Whether a task is done as it is, however complex.
+
+    At depth 3, where nothing may be planned below it; spawned by an agent; done by a profile.
+    Source: docs/decisions/0012-spawned-children-are-not-planned.md.
+    """
+    return task.is_spawned or bool(task.role) or task.depth >= task.project.policy.limits.depth
 
 
 def record_score(

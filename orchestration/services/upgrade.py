@@ -15,6 +15,7 @@ from orchestration.services.plan_requests import start_planning
 from orchestration.services.readiness import (
     apply_score,
     assessed_text,
+    is_never_planned,
     record_score,
     start_roots,
 )
@@ -39,7 +40,8 @@ def run_record(task: Task, *, failures: int | None = None) -> RunRecord:
 def upgrade_if_due(work: Work, task: Task, *, failures: int | None = None) -> bool:
     """Re-score a direct or light task whose run says so; return whether it moved to three-step.
 
-    One that is not over the threshold stays as it is, with its route; the score is on record.
+    One that is not over the threshold, or that is never planned, stays as it is, with its route;
+    the score is on record.
     From claimed, working, blocked or failed, never from review. The executor's assignment is
     cancelled with code `upgraded`; its outputs stay and become planning input.
     Locks: expects the task locked.
@@ -47,15 +49,14 @@ def upgrade_if_due(work: Work, task: Task, *, failures: int | None = None) -> bo
     policy = task.project.policy
     if task.route not in (Route.DIRECT, Route.LIGHT_PLAN) or task.run:
         return False
-    is_leaf = task.is_spawned or bool(task.role) or task.depth >= policy.limits.depth
-    if is_leaf or task.status == TaskStatus.REVIEW:
+    if task.status == TaskStatus.REVIEW:
         return False
     record = run_record(task, failures=failures)
     trigger = upgrade_due(record, policy)
     if trigger is None:
         return False
     result = rescore(assessed_text(task), record, policy, depth=task.depth)
-    if result.route is not Route.THREE_STEP:
+    if result.route is not Route.THREE_STEP or is_never_planned(task):
         _note_stay(work, task, result, trigger)
         return False
     apply_score(work, task, result, backend="rules", trigger=trigger)

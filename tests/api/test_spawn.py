@@ -13,6 +13,10 @@ from tests.api.callers import Caller, agent_client, events, facts, problem
 
 TASKS = "/api/projects/demo/tasks"
 NOTE = {"title": "note", "content": "the work", "type": "document"}
+COMPLEX = (
+    "先分析需求，然后设计架构，再实现后端，最后优化前端；涉及前端、后端、数据库、安全、运维"
+    "多个系统，目标还不清楚，想办法弄好，需要多套工具：docker、kubernetes、terraform、git。"
+)
 HANDOFF = {"comment_type": "handoff", "body": "Nothing is open."}
 
 
@@ -103,14 +107,31 @@ def test_end_of_the_spawner_takes_its_children_with_it(
     assert sir.read(second)["status"] == "cancelled"
 
 
-def test_child_that_scores_as_complex_takes_the_light_plan(agent: Caller, held: str) -> None:
-    text = (
-        "先分析需求，然后设计架构，再迁移数据库，最后部署到生产集群；涉及前端、后端、数据、安全"
-        "多个系统，目标还不清楚，失败不可恢复，需要多套工具：docker、kubernetes、terraform。"
-    )
-    child = spawn(agent, held, description=text).json()
-    assert child["route"] in ("light_plan", None)
-    assert Task.objects.get(pk=child["id"]).is_planned is False
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_child_that_scores_as_complex_takes_the_light_plan_at_every_depth(
+    agent: Caller, held: str, depth: int
+) -> None:
+    Task.objects.filter(parent=None).update(depth=depth - 1)
+    made = Task.objects.get(pk=spawn(agent, held, description=COMPLEX).json()["id"])
+    assert (made.depth, made.route, made.is_planned) == (depth, "light_plan", False)
+    assert made.score is not None
+    assert made.score > 15
+    assert (made.complexity, made.status) == ("high", "pending")
+    assert made.assignments.get().seat == "executor"
+
+
+def test_spawned_light_child_that_is_uncertain_is_scored_again_and_stays(
+    agent: Caller, helper: Caller, held: str
+) -> None:
+    child = f"{TASKS}/{spawn(agent, held, description=COMPLEX).json()['id']}"
+    helper.send(f"{child}/claim")
+    Task.objects.filter(depth=1).update(status=TaskStatus.WORKING)
+    assert helper.send(f"{child}/progress", {"uncertain": True}).status_code == 200
+    made = Task.objects.get(depth=1)
+    again = made.assessments.get(stage="S1", trigger="uncertain")
+    assert again.total is not None
+    assert again.total > 15
+    assert (made.route, made.status) == ("light_plan", "working")
 
 
 @pytest.mark.parametrize(
