@@ -49,8 +49,11 @@ from orchestration.states import (
 
 Words = Mapping[str, str]
 _TEXT = 20_000
-FINDING_STATES = {DefectStatus.VERIFIED.value: "FIXED", DefectStatus.VOID.value: "VOID"}
-"""What an archive calls a defect; every other state is OPEN. What was redone afresh is void."""
+FINDING_STATES = {DefectStatus.VERIFIED.value: "FIXED", DefectStatus.VOID.value: "FIXED"}
+"""What an archive calls a defect; every other state is OPEN.
+
+What was redone afresh is void: it stands in nothing that is delivered. Its outcome says so.
+"""
 
 
 def read_archive(root: Task, *, number: int, at: datetime) -> ArchiveDocument:

@@ -95,6 +95,20 @@ def test_a_done_root_has_an_archive_with_every_section_and_true_digests(project:
     assert "**PASSED**" in text
 
 
+def test_sections_1_to_4_are_never_empty(project: Project) -> None:
+    root = submit_plan(project, step("1", run=["sh -c 'exit 0'"]))
+    drive(project)
+    document, text = read(root)
+    sections = dict(re.findall(r"^## (\d)\. .*\n((?:(?!^## ).*\n?)*)", text, re.MULTILINE))
+    for number in "1234":
+        said = [line for line in sections[number].splitlines() if line.strip()]
+        assert [line for line in said if not line.startswith("#")], number
+    assert document.problem.results
+    assert document.implementation.diagram
+    assert document.use.commands
+    assert document.audit.checks
+
+
 def test_the_archive_is_locked_and_its_row_cannot_change(project: Project) -> None:
     root = delivered(project)
     archive = DeliveryArchive.objects.get(task=root)

@@ -23,6 +23,7 @@ from orchestration.services.tasks import cancel_task
 from orchestration.services.work import SYSTEM, Actor
 from orchestration.states import LayerOutcome, Seat
 from tests.api.callers import Caller, agent_client, human_client
+from tests.archive.test_archive import read
 from tests.archive.test_locked_defects import fix, locked, report
 from tests.factories import (
     actor_of,
@@ -243,6 +244,9 @@ def test_a_fix_whose_defect_has_ended_locks_nothing_and_is_done(
     assert fresh(fix_of(shown)).status == "done"
     assert Artifact.objects.filter(name="made.txt").count() == 1
     assert AuditEvent.objects.filter(kind="fix.unneeded").count() == 1
+    finish_steps(root)
+    document, _ = read(root)
+    assert [(one.status, one.outcome) for one in document.audit.findings] == [("FIXED", "void")]
 
 
 def test_c_44_a_fix_inherits_the_count_of_what_it_fixes(
