@@ -100,12 +100,20 @@ def test_a_planted_fault_stops_the_project_and_sir_resumes_it_after_repair(
 
 @pytest.mark.parametrize(
     ("noun", "forced"),
-    [("assignment", "failed"), ("plan", "auditing"), ("defect", "open"), ("project", "active")],
+    [
+        ("assignment", "failed"),
+        ("plan", "auditing"),
+        ("defect", "open"),
+        ("decision", "expired"),
+        ("project", "active"),
+    ],
 )
 def test_a_row_of_each_machine_is_held_against_its_history(noun: str, forced: str) -> None:
     project = new_project("demo")
-    submit_plan(project, step("1", run=["false"], on_failure={"severity": "medium"}))
+    failing = step("1", run=["false"], on_failure={"severity": "medium"})
+    submit_plan(project, failing, agent_step("2"))
     drive(project)
+    decide(open_decision_of(project, "medium_defect"), "accept_as_is", reason="harmless")
     pause_project(project_id=project.pk, actor=SYSTEM)
     table = f"orchestration_{noun}"
     with connection.cursor() as cursor:

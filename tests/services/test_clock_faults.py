@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from typing import Any
 
@@ -94,6 +95,32 @@ def test_a_deadline_stands_still_and_goes_on_with_what_was_left() -> None:
     assert "remaining_seconds" not in decision.on_expiry
     decide(decision, "accept_as_is", reason="fine")
     assert decision.digest == Decision.objects.get(pk=decision.pk).digest
+
+
+def test_c_31_a_question_asked_again_after_a_retry_follows_todays_policy() -> None:
+    rule = {"policy_id": "old", "after_seconds": 60, "outcome": "abort"}
+    project = new_project(policy={"expiry": {"waiting_human": rule}})
+    root = submit_plan(project, agent_step("1"))
+    drive(project)
+    agent = new_agent(project=project)
+    claim(child(root, "1"), agent)
+    set_status(child(root, "1"), agent, "working")
+    set_status(child(root, "1"), agent, "waiting_human", detail="left or right?")
+    first = open_decision_of(project, "waiting_human")
+    today = {"expiry": {"waiting_human": rule | {"policy_id": "new", "after_seconds": 600}}}
+    Project.objects.filter(pk=project.pk).update(policy_json=json.dumps(today))
+    decide(first, "answer", reason="left")
+    set_status(child(root, "1"), agent, "failed", detail="wrong way")
+    claim(child(root, "1"), agent)
+    set_status(child(root, "1"), agent, "working")
+    set_status(child(root, "1"), agent, "waiting_human", detail="left or right?")
+    again, old = open_decision_of(project, "waiting_human"), Decision.objects.get(pk=first.pk)
+    assert (again.pk != old.pk, old.status, old.reason) == (True, "decided", "left")
+    assert again.on_expiry is not None
+    assert old.on_expiry is not None
+    assert (again.on_expiry["policy_id"], old.on_expiry["policy_id"]) == ("new", "old")
+    assert again.deadline is not None
+    assert 590 < (again.deadline - again.created_at).total_seconds() <= 600
 
 
 def test_an_item_opened_while_suspended_gets_its_full_time_at_resume() -> None:
