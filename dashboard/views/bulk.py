@@ -52,7 +52,7 @@ def bulk(request: DashboardRequest) -> HttpResponse:
     """Show the chosen items, each expanded; a POST signs each of them by itself."""
     if request.method == "POST":
         return _decide_each(request)
-    rows = _chosen(request, request.GET)
+    rows = _open(_chosen(request, request.GET))
     if not rows:
         return see_other(address("inbox"))
     if len(rows) == 1:
@@ -61,14 +61,16 @@ def bulk(request: DashboardRequest) -> HttpResponse:
 
 
 def _chosen(request: DashboardRequest, query: QueryDict) -> list[Decision]:
-    """The open, chosen items of the first one's kind, in the order they were chosen."""
+    """The chosen items of the first one's kind, in the order they were chosen, open or not."""
     ids = [int(one) for one in query.getlist("selected") if one.isdigit() and len(one) < 16]
-    known = visible_decisions(request.user).filter(
-        pk__in=ids[:MAX_ITEMS], status=DecisionStatus.OPEN.value
-    )
+    known = visible_decisions(request.user).filter(pk__in=ids[:MAX_ITEMS])
     found = {row.pk: row for row in known}
     rows = [found[pk] for pk in dict.fromkeys(ids) if pk in found]
     return [row for row in rows if row.kind == rows[0].kind and may_bulk(row.kind)]
+
+
+def _open(rows: Sequence[Decision]) -> list[Decision]:
+    return [row for row in rows if row.status == DecisionStatus.OPEN]
 
 
 def _context(
@@ -97,6 +99,7 @@ def _shared_dock(cards: Sequence[Card]) -> Dock | None:
 
 
 def _decide_each(request: DashboardRequest) -> HttpResponse:
+    # One that was closed meanwhile is among them: its result says who closed it.
     rows = _chosen(request, request.POST)
     if not rows:
         return see_other(address("inbox"))
@@ -106,10 +109,10 @@ def _decide_each(request: DashboardRequest) -> HttpResponse:
     reason = request.POST.get("reason", "")
     if option is None or (option["requires_reason"] and not reason.strip()):
         words = gettext("This verdict needs a reason.")
-        return render(request, PAGE, _context(request, rows, error=words), status=422)
+        return _again(request, rows, words)
     if option["destructive"] and request.POST.get("confirmed") != "1":
         words = gettext("Tick that you have read every item before you sign this.")
-        return render(request, PAGE, _context(request, rows, error=words), status=422)
+        return _again(request, rows, words)
     return show_results(
         request, [sign_one(request, row, verdict=verdict, reason=reason) for row in rows]
     )
@@ -126,6 +129,13 @@ def show_results(request: DashboardRequest, results: Sequence[BulkResult]) -> Ht
         "changes_url": address("changes"),
     }
     return render(request, "dashboard/inbox/bulk_result.html", context)
+
+
+def _again(request: DashboardRequest, rows: Sequence[Decision], error: str) -> HttpResponse:
+    still = _open(rows)
+    if not still:
+        return see_other(address("inbox"))
+    return render(request, PAGE, _context(request, still, error=error), status=422)
 
 
 def sign_one(request: DashboardRequest, row: Decision, *, verdict: str, reason: str) -> BulkResult:

@@ -13,10 +13,10 @@ from django.urls import reverse
 from django.utils import timezone
 
 from orchestration.models import Decision, Project, Task
-from orchestration.services.inbox import open_decision
 from orchestration.services.work import SYSTEM, unit_of_work
 from orchestration.states import DecisionKind
 from tests.dashboard.conftest import Waiting, make_waiting
+from tests.dashboard.kinds import CONTENT, ask, ask_each
 from tests.factories import (
     agent_step,
     child,
@@ -33,34 +33,6 @@ from tests.factories import (
 
 ROW = re.compile(r'<li id="row-(\d+)"')
 HEAD = re.compile(r'<h2 id="group-(\d)">(.*?) <span>(\d+)</span>')
-CONTENT: dict[DecisionKind, dict[str, object]] = {
-    DecisionKind.MEDIUM_DEFECT: {"severity": "medium", "round": 1, "rounds": 3},
-    DecisionKind.COMMAND_APPROVAL: {
-        "commands": [{"step": "1", "action": "look", "argv": ["nc", "h"], "digest": "d" * 64}],
-        "steps": ["1"],
-    },
-    DecisionKind.PLAN_REJECTED: {
-        "plan": {"steps": [{"id": "1", "action": "one"}, {"id": "2", "action": "two"}]},
-        "findings": ["no rollback for 2d"], "revision": 3, "faults": [],
-    },
-    DecisionKind.WAITING_HUMAN: {"reason": "question", "asked_by": "coder-03"},
-    DecisionKind.CLARIFICATION: {"reason": "blocked", "detail": "waits for a key"},
-    DecisionKind.HIGH_NOTICE: {"severity": "high", "fix": {"description": "fixed"}},
-    DecisionKind.FINAL_REVIEW: {},
-    DecisionKind.MAX_RETRIES: {},
-    DecisionKind.BUDGET_EXCEEDED: {},
-    DecisionKind.SAFE_STOP: {},
-}  # fmt: skip
-
-
-def ask(kind: DecisionKind, project: Project, task: Task, **rest: object) -> Decision:
-    """Open one decision of a kind about a task."""
-    content = {**CONTENT[kind], **rest}
-    with unit_of_work(SYSTEM) as work:
-        return open_decision(
-            work, kind=kind, project=project, task=task, title=f"about {kind}",
-            question=f"What about {kind}?", content=content,
-        )  # fmt: skip
 
 
 @pytest.fixture
@@ -69,8 +41,7 @@ def full(sir: User) -> Project:
     project = new_project("full")
     root = submit_plan(project, *(agent_step(str(n)) for n in range(1, len(CONTENT) + 1)))
     drive(project)
-    for number, kind in enumerate(CONTENT, start=1):
-        ask(kind, project, child(root, str(number)))
+    ask_each(project, root)
     return project
 
 
@@ -171,6 +142,21 @@ def test_pane_of_a_stop_has_no_verdicts_and_leads_to_its_page(
     assert 'name="verdict"' not in pane
     assert f'href="/inbox/{stop.pk}/"' in pane
     assert f'value="{stop.pk}" form="bulk"' not in sir_client.get("/inbox/").content.decode()
+
+
+def test_item_closed_meanwhile_is_among_the_results_with_who_closed_it(
+    sir: User, sir_client: Client
+) -> None:
+    first, second = (make_waiting(slug).decision for slug in ("first", "second"))
+    sent: dict[str, object] = {"selected": [first.pk, second.pk], "verdict": "approve"}
+    for one in (first, second):
+        sent |= {f"version-{one.pk}": one.version, f"digest-{one.pk}": one.digest}
+    decide(first, "accept_as_is", reason="enough")
+    page = sir_client.post(reverse("dashboard:bulk"), sent).content.decode()
+    assert "1 of 2 signed" in page
+    assert "Not signed: “Accept as is” by " in page
+    second.refresh_from_db()
+    assert second.verdict == "approve"
 
 
 def test_viewer_reads_cards_without_a_dock(full: Project, viewer_client: Client) -> None:
