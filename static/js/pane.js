@@ -5,6 +5,7 @@ const KEEP_MS = 20000;
 const wide = matchMedia("(width >= 1024px)");
 const cache = new Map();
 let timer = 0;
+let unread = null;
 
 function pane() {
   return document.querySelector("[data-pane-slot]");
@@ -29,8 +30,10 @@ async function show(row, focusTitle) {
   let text;
   try {
     text = await load(link.dataset.pane);
-  } catch {
-    location.assign(link.href);
+  } catch (error) {
+    // Without a line the link would lead to the browser's own page, and this one be lost.
+    if (error instanceof TypeError) unread = row;
+    else location.assign(link.href);
     return;
   }
   if (!row.classList.contains("is-current")) return;
@@ -42,6 +45,15 @@ async function show(row, focusTitle) {
   const next = row.nextElementSibling?.querySelector("a[data-pane]");
   if (next) load(next.dataset.pane);
 }
+
+function showUnread() {
+  const row = unread;
+  unread = null;
+  if (row?.isConnected && row.classList.contains("is-current")) show(row, false);
+}
+
+window.addEventListener("online", showUnread);
+document.body.addEventListener("connection", ({ detail }) => { if (detail.state === "live") showUnread(); });
 
 document.addEventListener("row-selected", (event) => {
   const { row, now } = event.detail;

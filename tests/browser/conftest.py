@@ -13,6 +13,9 @@ from selenium.webdriver.chrome.service import Service
 from tests.browser.person import Person
 from tests.browser.site import Site
 
+LANGUAGES = ("en", "zh-hans")
+in_both_languages = pytest.mark.parametrize("language", LANGUAGES)
+"""For a test that takes `language`; `person` reads the pages in it."""
 FLAGS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking",
     "--disable-dev-shm-usage", "--lang=en",
@@ -42,8 +45,14 @@ def driver(tmp_path: Path) -> Iterator[Chrome]:
 
 
 @pytest.fixture
-def person(driver: Chrome, site: Site) -> Person:
+def language() -> str:
+    """What the person reads."""
+    return "en"
+
+
+@pytest.fixture
+def person(driver: Chrome, site: Site, language: str) -> Person:
     """Sir, signed in, at a wide screen."""
     made = Person(driver, site.url)
-    made.sign_in()
+    made.sign_in(language=language)
     return made

@@ -30,10 +30,13 @@ class Person:
 
     # --- Going somewhere --------------------------------------------------------------------------
 
-    def sign_in(self, name: str = "sir", password: str = PASSWORD) -> None:
-        """Sign in over the form."""
+    def sign_in(self, name: str = "sir", password: str = PASSWORD, *, language: str = "en") -> None:
+        """Sign in over the form, in a language."""
         self.take(self.size)
         self.open("/accounts/login/")
+        self.driver.add_cookie({"name": "django_language", "value": language})
+        self.open("/accounts/login/")
+        assert self.see("html").get_attribute("lang") == language
         self.see("#id_username").send_keys(name)
         self.see("#id_password").send_keys(password)
         self.see("form.door-box button[type=submit]").click()

@@ -8,29 +8,44 @@ import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
+from tests.browser.conftest import in_both_languages
 from tests.browser.person import Person
 from tests.browser.site import Site
 from tests.browser.test_inbox import open_card
 
 pytestmark = pytest.mark.browser
+NOT_SIGNED = {"en": "Not signed", "zh-hans": "未签署"}
 ITEMS = 20
 SERVER_DELAY_MS = 1000
 TRIAGE_SECONDS = 120.0
 
 
-def slow_down(person: Person, milliseconds: int, *, method: str = "") -> None:
-    """Let each request of the page (or those of one method) reach the server that much later."""
+def slow_down(person: Person, milliseconds: int) -> None:
+    """Let each request of the page reach the server that much later."""
     person.driver.execute_script(
         """
-        const [wait, method] = arguments;
+        const [wait] = arguments;
         const send = window.fetch;
-        window.fetch = async (address, options = {}) => {
-          if (!method || options.method === method) await new Promise((go) => setTimeout(go, wait));
-          return send(address, options);
+        window.fetch = async (...all) => {
+          await new Promise((go) => setTimeout(go, wait));
+          return send(...all);
         };
         """,
         milliseconds,
-        method,
+    )
+
+
+def hold_posts(person: Person) -> None:
+    """Keep what the page posts on its way until `window.letGo()`."""
+    person.driver.execute_script(
+        """
+        const send = window.fetch;
+        const held = new Promise((go) => { window.letGo = go; });
+        window.fetch = async (address, options = {}) => {
+          if (options.method === "POST") await held;
+          return send(address, options);
+        };
+        """
     )
 
 
@@ -43,9 +58,13 @@ def cut(person: Person, *, is_cut: bool) -> None:
     )
 
 
-def test_twenty_items_by_keys_with_a_server_a_second_away(site: Site, person: Person) -> None:
-    asked = site.ask("twenty", count=ITEMS)
-    person.open_live("/inbox/?project=twenty")
+@in_both_languages
+def test_twenty_items_by_keys_with_a_server_a_second_away(
+    site: Site, person: Person, language: str
+) -> None:
+    slug = f"twenty-{language}"
+    asked = site.ask(slug, count=ITEMS)
+    person.open_live(f"/inbox/?project={slug}")
     person.mark_page()
     slow_down(person, SERVER_DELAY_MS)
     began = time.monotonic()
@@ -61,19 +80,22 @@ def test_twenty_items_by_keys_with_a_server_a_second_away(site: Site, person: Pe
     person.see_gone("[data-list] [data-row]")
     assert time.monotonic() - began < TRIAGE_SECONDS
     assert person.is_on_marked_page
-    assert site.questions("twenty") == []
+    assert site.questions(slug) == []
     verdicts = {site.call("GET", f"decisions/{one}/")["verdict"] for one in asked}
     assert verdicts == {"approve"}
 
 
-def test_of_two_tabs_one_wins_and_the_other_says_who_did(site: Site, person: Person) -> None:
-    (asked,) = site.ask("race")
+@in_both_languages
+def test_of_two_tabs_one_wins_and_the_other_says_who_did(
+    site: Site, person: Person, language: str
+) -> None:
+    (asked,) = site.ask(f"race-{language}")
     open_card(person, asked)
     first = person.open_tab()
     open_card(person, asked)
     second = str(person.driver.current_window_handle)
     # The second tab asks first, and its verdict is on the way while the first one signs.
-    slow_down(person, 3000, method="POST")
+    hold_posts(person)
     person.click(f'[data-dock="{asked}"] [name=reason]')
     person.press("too late", Keys.ESCAPE)
     person.press("c")
@@ -82,17 +104,20 @@ def test_of_two_tabs_one_wins_and_the_other_says_who_did(site: Site, person: Per
     person.press("a")
     person.see_gone(f"#row-{asked}")
     person.go_to_tab(second)
+    person.driver.execute_script("window.letGo()")
     row = person.see(f"#row-{asked}.is-refused")
-    assert "Not signed" in row.text
+    assert NOT_SIGNED[language] in row.text
     assert "sir" in row.text.lower()
     shown = site.call("GET", f"decisions/{asked}/")
     assert (shown["verdict"], shown["reason"]) == ("approve", "")
 
 
+@in_both_languages
 def test_verdict_that_does_not_arrive_rolls_back_and_keeps_the_text(
-    site: Site, person: Person
+    site: Site, person: Person, language: str
 ) -> None:
-    first, _second = site.ask("lost", count=2)
+    slug = f"lost-{language}"
+    first, _second = site.ask(slug, count=2)
     open_card(person, first)
     person.mark_page()
     person.click(f'[data-dock="{first}"] [name=reason]')
@@ -100,16 +125,43 @@ def test_verdict_that_does_not_arrive_rolls_back_and_keeps_the_text(
     cut(person, is_cut=True)
     person.press("a")
     row = person.see(f"#row-{first}.is-refused")
-    assert "Not signed" in row.text
+    assert NOT_SIGNED[language] in row.text
     cut(person, is_cut=False)
-    assert len(site.questions("lost")) == 2
+    assert len(site.questions(slug)) == 2
     person.driver.refresh()
     open_card(person, first)
     assert person.ask("document.querySelector('[name=reason]').value") == "typed before"
     person.press("a")
     person.see(f"#row-{first}.is-signed")
     person.see_gone(f"#row-{first}")
-    assert len(site.questions("lost")) == 1
+    assert len(site.questions(slug)) == 1
+
+
+FAILED_PANES = """
+window.failed = [];
+const send = window.fetch;
+window.fetch = (address, ...rest) => send(address, ...rest).catch((why) => {
+  window.failed.push(String(address));
+  throw why;
+});
+"""
+
+
+def test_row_that_cannot_be_loaded_keeps_the_page_and_is_loaded_later(
+    site: Site, person: Person
+) -> None:
+    first, second = site.ask("unloaded", count=2)
+    person.open_live(f"/inbox/?project=unloaded&item={first}")
+    person.mark_page()
+    person.driver.execute_script(FAILED_PANES)
+    cut(person, is_cut=True)
+    person.press("j")
+    person.see_true("window.failed.some((one) => one.endsWith('/pane/'))")
+    assert person.is_on_marked_page
+    assert person.has(f'[data-dock="{first}"]')
+    cut(person, is_cut=False)
+    person.see(f'[data-dock="{second}"]')
+    assert person.is_on_marked_page
 
 
 def test_letter_without_a_meaning_and_keys_that_are_turned_off_do_nothing(
@@ -146,8 +198,12 @@ def test_several_are_decided_together_and_each_says_what_became_of_it(
     person.see("textarea[name=reason]").send_keys("fine as it is")
     person.click("input[name=confirmed]")
     person.click('button[name=verdict][value="accept_as_is"]')
-    page = person.see("main").text
-    assert "meanwhile" not in page or "Not signed" in page
+    late = person.see("table.rows tr:has(.state--red)")
+    assert "Not signed: “Accept as is” by sir" in late.text
+    assert late.find_element(By.TAG_NAME, "a").get_attribute("href").endswith(f"/{chosen[0]}/")
+    signed = person.see("table.rows tr:has(.state--green)")
+    assert signed.find_element(By.TAG_NAME, "a").get_attribute("href").endswith(f"/{chosen[1]}/")
+    assert person.ask("document.querySelectorAll('table.rows tr').length") == len(chosen)
     left = {int(one["id"]) for one in site.questions("together")}
     assert left == set(asked) - set(chosen)
     first = site.call("GET", f"decisions/{chosen[0]}/")
