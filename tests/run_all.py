@@ -1,7 +1,8 @@
 """`make test`: install or find what the tests need, then run every pass and say what is missing.
 
 Passes: everything on SQLite, the browser, everything that touches the database on PostgreSQL and
-Redis, the processes that are killed. With CI=true a missing program is a failure, not an omission.
+Redis, the processes that are killed, with them the browser over those servers. With CI=true a
+missing program is a failure, not an omission.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ class Pass:
 
 PASSES = (
     Pass("SQLite", "not postgres and not browser and not faults"),
-    Pass("browser", "browser", (), frozenset({BROWSER})),
+    Pass("browser", "browser and not faults", (), frozenset({BROWSER})),
     Pass(
         "PostgreSQL and Redis",
         "(database or postgres) and not sqlite and not browser and not faults",

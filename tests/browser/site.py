@@ -88,6 +88,11 @@ class Site:
         body = {**sent, "verdict": verdict, "reason": reason}
         self.call("POST", f"decisions/{decision}/decide", body)
 
+    def run(self, code: str) -> None:
+        """Run Python in a process beside the installation, as its operator could."""
+        with self._manage("shell", "-c", code) as shell:
+            assert shell.wait() == 0, shell.output
+
     def agent(self, name: str) -> str:
         """Make an agent. Return its token."""
         return self._printed("create_agent", name, "--quiet")
@@ -121,3 +126,24 @@ class Site:
 
     def _manage(self, *arguments: str) -> ManageProcess:
         return manage(*arguments, data_dir=self.data_dir, environment=self.environment)
+
+
+class ServicesSite(Site):
+    """The installation as three processes on PostgreSQL and Redis: web, worker, scheduler."""
+
+    def __init__(self, data_dir: Path, *, database_url: str, redis_url: str) -> None:
+        super().__init__(data_dir)
+        self.environment |= {"DATABASE_URL": database_url, "REDIS_URL": redis_url}
+        self.helpers: list[ManageProcess] = []
+
+    def start(self) -> None:
+        """Start all three."""
+        super().start()
+        self.helpers = [self._manage("worker"), self._manage("beat")]
+
+    def stop(self, number: int = signal.SIGTERM) -> None:
+        """End all three with a signal."""
+        super().stop(number)
+        for helper in self.helpers:
+            with helper as process:
+                process.stop(number)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -25,10 +26,12 @@ def step(key: str, *after: str, **rest: Any) -> dict[str, Any]:
     return {"id": key, "action": f"look at {key}", "depends_on": list(after), **done, **rest}
 
 
-def submit(site: Site, slug: str, *steps: dict[str, Any], asked: int) -> str:
+def submit(
+    site: Site, slug: str, *steps: dict[str, Any], asked: int, allow: Sequence[str] = ("false",)
+) -> str:
     """Make a project with one plan, and wait until Sir is asked. Return the path of its board."""
     site.call("POST", "projects/", {"slug": slug, "name": slug})
-    policy = {"commands": {"allow": ["false"]}, "limits": {"parallel_children": 50}}
+    policy = {"commands": {"allow": list(allow)}, "limits": {"parallel_children": 50}}
     site.call("PATCH", f"projects/{slug}/", {"policy": policy})
     plan = {"summary": slug, "steps": list(steps)}
     body = {"title": slug, "description": slug, "plan": plan}

@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 from selenium.webdriver import Chrome
 
+from tests.browser.conftest import in_both_languages
 from tests.browser.person import Person
 from tests.browser.site import Site
 
 pytestmark = pytest.mark.browser
+LOST = {"en": "Connection lost", "zh-hans": "连接已于"}
 WATCH = """
 window.seen = {};
 const note = (name) => { window.seen[name] ??= performance.now(); };
@@ -33,17 +35,21 @@ def own_site(tmp_path: Path) -> Iterator[Site]:
     site.stop()
 
 
-def test_lost_server_is_said_and_caught_up_with(own_site: Site, driver: Chrome) -> None:
-    (asked,) = own_site.ask("cut")
+@in_both_languages
+def test_lost_server_is_said_and_caught_up_with(
+    own_site: Site, driver: Chrome, language: str
+) -> None:
+    slug = f"cut-{language}"
+    (asked,) = own_site.ask(slug)
     sir = Person(driver, own_site.url)
-    sir.sign_in()
-    sir.open_live("/projects/cut/")
+    sir.sign_in(language=language)
+    sir.open_live(f"/projects/{slug}/")
     sir.mark_page()
     before = sir.see('[data-node="check-1"]').get_attribute("class")
     sir.driver.execute_script(WATCH)
     own_site.stop(signal.SIGKILL)
     sir.see('[data-live-indicator][data-connection="offline"]')
-    sir.see("[data-connection-banner]", "Connection lost")
+    sir.see("[data-connection-banner]", LOST[language])
     # Half a minute in the dark: the page says how old it is, and nothing else changes.
     sir.see_true("performance.now() - window.seen.offline > 30_000", seconds=40)
     assert 9_000 < sir.ask("window.seen.banner - window.seen.offline") < 14_000
