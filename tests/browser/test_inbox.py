@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 from selenium.webdriver.common.keys import Keys
 
+from tests.browser.conftest import in_both_languages
 from tests.browser.person import Person
 from tests.browser.site import Site
 
 pytestmark = pytest.mark.browser
+SAVED = {"en": "Draft saved", "zh-hans": "草稿已保存"}
 
 
 def open_card(person: Person, decision: int) -> None:
@@ -79,12 +81,15 @@ def test_reject_is_asked_once_more(site: Site, person: Person) -> None:
     assert (shown["verdict"], shown["reason"]) == ("reject", "not worth it")
 
 
-def test_draft_survives_swaps_reload_and_another_browser(site: Site, person: Person) -> None:
-    first, second = site.ask("drafts", count=2)
+@in_both_languages
+def test_draft_survives_swaps_reload_and_another_browser(
+    site: Site, person: Person, language: str
+) -> None:
+    first, second = site.ask(f"drafts-{language}", count=2)
     open_card(person, first)
     person.click(f'[data-dock="{first}"] [name=reason]')
     person.press("half a thou")
-    person.see("[data-draft-note]", "saved")
+    person.see("[data-draft-note]", SAVED[language])
     site.decide(second, "accept_as_is")
     person.see_gone(f"#row-{second}")
     assert person.ask("document.querySelector('[name=reason]').value") == "half a thou"

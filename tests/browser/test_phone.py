@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import pytest
 
+from tests.browser.conftest import in_both_languages
 from tests.browser.person import PHONE, Person
 from tests.browser.site import Site
 
 pytestmark = pytest.mark.browser
 NARROW = (360, 800)
+
+
+@pytest.fixture(scope="module")
+def waiting(site: Site) -> tuple[int, int, int]:
+    """A question, the question of a stopped project, and the task of the first."""
+    (asked,) = site.ask("narrow")
+    return asked, site.stop_project("halted"), int(site.questions("narrow")[0]["task"])
 
 
 def test_tap_opens_the_sheet_which_signs(site: Site, person: Person) -> None:
@@ -39,10 +47,11 @@ def test_row_opens_the_page_of_its_card(site: Site, person: Person) -> None:
     assert person.ask("location.pathname") == f"/inbox/{asked}/"
 
 
-def test_no_page_is_wider_than_a_phone(site: Site, person: Person) -> None:
-    (asked,) = site.ask("narrow")
-    stopped = site.stop_project("halted")
-    task = site.questions("narrow")[0]["task"]
+@in_both_languages
+def test_no_page_is_wider_than_a_phone(
+    site: Site, person: Person, waiting: tuple[int, int, int]
+) -> None:
+    asked, stopped, task = waiting
     for path in (
         "/", "/inbox/", f"/inbox/{asked}/", "/inbox/history/", "/projects/", "/projects/narrow/",
         f"/projects/narrow/tasks/{task}/", "/audit/", "/new/", "/search/?q=check", "/nothing-here/",
