@@ -105,9 +105,8 @@ def test_every_address_is_looked_at_or_is_no_page(pages: list[tuple[str, str]]) 
     assert names >= (PARTS | NO_PAGES)
 
 
-def faults(person: Person, path: str) -> list[str]:
-    """Open a page, let axe-core look at it, and say what it found."""
-    person.open(path)
+def faults_here(person: Person, path: str) -> list[str]:
+    """Let axe-core look at what is shown, and say what it found."""
     person.driver.execute_script(AXE.read_text(encoding="utf-8"))
     found: dict[str, Any] = person.driver.execute_async_script(RUN, RULES)
     # A page that was not looked at has no fault either.
@@ -117,6 +116,12 @@ def faults(person: Person, path: str) -> list[str]:
         for one in found["violations"]
         for node in one["nodes"]
     ]
+
+
+def faults(person: Person, path: str) -> list[str]:
+    """Open a page and say what axe-core found in it."""
+    person.open(path)
+    return faults_here(person, path)
 
 
 @pytest.mark.parametrize("language", ["en", "zh-hans"])
