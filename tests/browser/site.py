@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import signal
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,7 @@ class Site:
         self.environment = {"COUNTERSIGN_DEMO": str(int(has_demo)), "SIR_PASSWORD": PASSWORD}
         self.port = "0"
         self.url = ""
+        self.printed_at = 0.0
         self.process: ManageProcess | None = None
         self._token = ""
 
@@ -34,6 +36,7 @@ class Site:
         """Start it, also again. The first start chooses the port."""
         self.process = self._manage("serve", "--port", self.port)
         self.url = self.process.wait_for(ADDRESS)
+        self.printed_at = time.monotonic()
         self.port = self.url.rstrip("/").rpartition(":")[2]
 
     def stop(self, number: int = signal.SIGTERM) -> None:
@@ -80,6 +83,13 @@ class Site:
         found = self.call("GET", "decisions/?status=open&limit=100")["results"]
         mine = [one for one in found if one["project_slug"] == slug]
         return sorted(mine, key=lambda one: int(one["id"]))
+
+    def wait_finished(self, slug: str) -> None:
+        """Wait until every task of a project is done."""
+        path = f"projects/{slug}/tasks"
+        assert wait_until(
+            lambda: {one["status"] for one in self.call("GET", path)["results"]} == {"done"}
+        )
 
     def decide(self, decision: int, verdict: str, reason: str = "enough") -> None:
         """Decide as Sir, from somewhere else."""

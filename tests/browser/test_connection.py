@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from selenium.webdriver import Chrome
@@ -27,27 +25,17 @@ setInterval(() => {
 """
 
 
-@pytest.fixture
-def own_site(tmp_path: Path) -> Iterator[Site]:
-    site = Site(tmp_path / "data")
-    site.start()
-    yield site
-    site.stop()
-
-
 @in_both_languages
-def test_lost_server_is_said_and_caught_up_with(
-    own_site: Site, driver: Chrome, language: str
-) -> None:
+def test_lost_server_is_said_and_caught_up_with(site: Site, driver: Chrome, language: str) -> None:
     slug = f"cut-{language}"
-    (asked,) = own_site.ask(slug)
-    sir = Person(driver, own_site.url)
+    (asked,) = site.ask(slug)
+    sir = Person(driver, site.url)
     sir.sign_in(language=language)
     sir.open_live(f"/projects/{slug}/")
     sir.mark_page()
     before = sir.see('[data-node="check-1"]').get_attribute("class")
     sir.driver.execute_script(WATCH)
-    own_site.stop(signal.SIGKILL)
+    site.stop(signal.SIGKILL)
     sir.see('[data-live-indicator][data-connection="offline"]')
     sir.see("[data-connection-banner]", LOST[language])
     # Half a minute in the dark: the page says how old it is, and nothing else changes.
@@ -56,16 +44,16 @@ def test_lost_server_is_said_and_caught_up_with(
     assert int(re.findall(r"\d+", sir.see("[data-live-indicator]").text)[0]) >= 30
     assert sir.see('[data-node="check-1"]').get_attribute("class") == before
 
-    own_site.start()
-    own_site.decide(asked, "accept_as_is")
+    site.start()
+    site.decide(asked, "accept_as_is")
     sir.see_live()
     sir.see_gone("[data-connection-banner]")
     sir.see('[data-node="report"].node--green')
     assert sir.is_on_marked_page
 
 
-def test_signed_out_page_does_not_ask_for_ever(own_site: Site, driver: Chrome) -> None:
-    sir = Person(driver, own_site.url)
+def test_signed_out_page_does_not_ask_for_ever(site: Site, driver: Chrome) -> None:
+    sir = Person(driver, site.url)
     sir.sign_in()
     sir.open_live("/")
     left = sir.open_tab()
@@ -74,8 +62,8 @@ def test_signed_out_page_does_not_ask_for_ever(own_site: Site, driver: Chrome) -
     sir.open("/audit/")
     sir.see("#id_username")
     sir.go_to_tab(left)
-    own_site.stop(signal.SIGKILL)
+    site.stop(signal.SIGKILL)
     sir.see('[data-live-indicator][data-connection="offline"]')
-    own_site.start()
+    site.start()
     sir.see("[data-connection-banner]", "You are signed out", seconds=60)
     sir.see("[data-connection-banner] a", "Sign in")

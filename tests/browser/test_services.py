@@ -45,9 +45,3 @@ def site(
         started.start()
         yield started
         started.stop()
-
-
-@pytest.fixture
-def own_site(site: ServicesSite) -> ServicesSite:
-    """The same: it is up again when the test ends."""
-    return site
