@@ -44,7 +44,7 @@ function replace(element, fresh) {
 }
 
 async function refresh(element) {
-  if (!element.isConnected || element.matches(".is-signing, .is-signed")) return;
+  if (!element.isConnected || element.matches(".is-signing, .is-signed, .is-told")) return;
   if (isHeld(element)) return void markChanged(element);
   const ticket = Symbol("request");
   asked.set(element, ticket);

@@ -13,20 +13,24 @@ function rows(root) {
   return [...root.querySelectorAll("[data-row]")];
 }
 
-function isBusy(element) {
-  return element.matches(":hover") || element.contains(document.activeElement);
-}
-
-function scroller(element) {
-  return element.closest(".inbox-scroll") || element;
-}
+const isBusy = (element) => element.matches(":hover") || element.contains(document.activeElement);
+const scroller = (element) => element.closest(".inbox-scroll") || element;
 
 function firstVisible(element) {
   const top = scroller(element).getBoundingClientRect().top;
   return rows(element).find((row) => row.getBoundingClientRect().bottom > top);
 }
 
+// The server marks the row that it would open: the reader's own stands.
+function unmark(row) {
+  row.classList.remove("is-current");
+  row.querySelector("a")?.removeAttribute("aria-current");
+  return row;
+}
+
 function swap(element, fresh) {
+  const active = element.contains(document.activeElement) ? document.activeElement : null;
+  const focused = active?.closest("[data-row]");
   const current = element.querySelector(".item.is-current")?.dataset.row;
   const travelling = rows(element).filter((row) => row.matches(".is-signing, .is-signed, .is-refused, .is-changed"));
   const anchor = firstVisible(element);
@@ -36,10 +40,14 @@ function swap(element, fresh) {
   travelling.forEach((row) => element.querySelector(`#${CSS.escape(row.id)}`)?.replaceWith(row));
   const selected = current && element.querySelector(`[data-row="${CSS.escape(current)}"]`);
   if (selected) {
+    rows(element).forEach(unmark);
     selected.classList.add("is-current");
     selected.querySelector("a")?.setAttribute("aria-current", "true");
   }
   const same = anchor && document.getElementById(anchor.id);
+  const held = focused && document.getElementById(focused.id);
+  held?.querySelector(active.matches(".row-tick") ? ".row-tick" : "a.row-link")?.focus({ preventScroll: true });
+  element.dispatchEvent(new CustomEvent("list-swapped", { bubbles: true }));
   if (same) scroller(element).scrollTop += same.getBoundingClientRect().top - before;
   waiting = null;
   showCount(0);
@@ -57,11 +65,10 @@ function showCount(n) {
 async function refresh() {
   const element = list();
   if (!element) return;
-  if (element.querySelector(".is-signing, .is-signed")) {
+  if (element.querySelector(".is-signing, .is-signed, .is-told")) {
     // A row that says what became of it stays until it has been read.
     clearTimeout(later);
-    later = setTimeout(refresh, TRAVEL_MS);
-    return;
+    return void (later = setTimeout(refresh, TRAVEL_MS));
   }
   const answer = await fetch(element.dataset.listUrl, { headers: { "HX-Request": "true" } });
   if (!answer.ok || answer.redirected) return;
@@ -75,7 +82,7 @@ async function refresh() {
     return;
   }
   const urgent = added.filter((row) => row.classList.contains("is-p0"));
-  urgent.reverse().forEach((row) => element.querySelector("ul")?.prepend(row.cloneNode(true)));
+  urgent.reverse().forEach((row) => element.querySelector("ul")?.prepend(unmark(row.cloneNode(true))));
   urgent.forEach((row) => document.body.dispatchEvent(new CustomEvent("announce", {
     bubbles: true, detail: { text: row.querySelector(".row-title").textContent, urgent: true },
   })));

@@ -2,6 +2,7 @@
 // is replaced by the card that stands. What was not signed says "Not signed" and keeps the text.
 const words = document.getElementById("words")?.dataset;
 const LEAVE_AFTER_MS = 1500;
+const TELL_MS = 6000;
 
 function announce(text, urgent) {
   document.body.dispatchEvent(new CustomEvent("announce", { bubbles: true, detail: { text, urgent } }));
@@ -33,6 +34,12 @@ function leave(row) {
     if (group && !group.querySelector("[data-row]")) group.remove();
     if (!document.querySelector("[data-list] [data-row]")) document.dispatchEvent(new CustomEvent("list-emptied"));
   }, LEAVE_AFTER_MS);
+}
+
+// What another closed leaves the list too, but not before it was read that this verdict does not stand.
+function tell(row) {
+  row?.classList.add("is-told");
+  setTimeout(() => row?.classList.remove("is-told"), TELL_MS);
 }
 
 async function send(form, button) {
@@ -68,6 +75,7 @@ async function send(form, button) {
     if (row) leave(row);
   } else {
     travel(row, answer.status === 412 ? "changed" : "refused", text);
+    tell(row);
   }
   announce(text, !answer.ok);
   if (dock?.isConnected && fresh) dock.replaceWith(fresh);
