@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from tests.browser.site import PASSWORD, Site
 
 pytestmark = pytest.mark.browser
 DEMO_SECONDS = 60.0
+PROMISED_SECONDS = 60.0
 
 
 @pytest.fixture
@@ -53,8 +55,8 @@ def test_demo_goes_live_waits_for_sir_and_finishes_without_a_reload(
     assert sir.complaints() == []
 
 
-def test_stranger_decides_within_three_clicks_of_what_the_start_printed(
-    demo_site: Site, driver: Chrome
+def test_stranger_decides_by_three_clicks_within_a_minute_of_what_the_start_printed(
+    demo_site: Site, driver: Chrome, record_property: Callable[[str, object], None]
 ) -> None:
     assert demo_site.process is not None
     assert "“Decide it now” on the first page opens it." in demo_site.process.output
@@ -69,5 +71,8 @@ def test_stranger_decides_within_three_clicks_of_what_the_start_printed(
     assert "len(ELLIPSIS)" in person.see(".document .diff").text
     person.click("[data-dock] button[name=verdict]", clicks[2])
     person.see(".closed-card")
+    took = time.monotonic() - demo_site.printed_at
+    record_property("seconds_from_printed_address_to_decided", round(took, 1))
+    assert took < PROMISED_SECONDS
     assert demo_site.questions("demo") == []
     assert person.complaints() == []
