@@ -11,7 +11,7 @@ from django.urls import reverse
 from orchestration.models import AuditEvent, Decision, Project
 from orchestration.states import DecisionKind
 from tests.dashboard.conftest import make_waiting
-from tests.dashboard.test_inbox_pages import ask
+from tests.dashboard.kinds import ask
 from tests.factories import agent_step, child, decide, drive, new_project, step, submit_plan
 
 HIDDEN = re.compile(r'<input type="hidden" name="((?:version|digest)-\d+)" value="(\w+)"')
