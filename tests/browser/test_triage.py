@@ -199,7 +199,7 @@ def test_several_are_decided_together_and_each_says_what_became_of_it(
     person.click("input[name=confirmed]")
     person.click('button[name=verdict][value="accept_as_is"]')
     late = person.see(f"table.rows tr:has(.state--red):has(a[href$='/{chosen[0]}/'])")
-    assert "Not signed: “Accept as is” by sir" in late.text
+    assert "Not signed: “Accepted as is” by sir" in late.text
     person.see(f"table.rows tr:has(.state--green):has(a[href$='/{chosen[1]}/'])")
     assert person.ask("document.querySelectorAll('table.rows tr').length") == len(chosen)
     left = {int(one["id"]) for one in site.questions("together")}

@@ -154,7 +154,7 @@ def test_item_closed_meanwhile_is_among_the_results_with_who_closed_it(
     decide(first, "accept_as_is", reason="enough")
     page = sir_client.post(reverse("dashboard:bulk"), sent).content.decode()
     assert "1 of 2 signed" in page
-    assert "Not signed: “Accept as is” by " in page
+    assert "Not signed: “Accepted as is” by " in page
     second.refresh_from_db()
     assert second.verdict == "approve"
 
