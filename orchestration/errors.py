@@ -164,6 +164,12 @@ class Unavailable(CountersignError):
     code, status, title = "unavailable", 503, "Service unavailable"
 
 
+class EnvironmentDown(CountersignError):
+    """What a command needs is not there for now: it is tried again later, on the same work."""
+
+    code, status, title = "environment_down", 503, "Service unavailable"
+
+
 class WorkspaceError(Invalid):
     """A path leaves the workspace, links out of it, or the workspace is no allowed root."""
 

@@ -42,6 +42,12 @@ _ENVIRONMENT = re.compile(
     r"|Operation not permitted|not found\s*$|^make(?:\[\d+\])?: \S+: No such file or directory$",
     re.MULTILINE,
 )
+_OUTAGE = re.compile(
+    r"dial tcp|Temporary failure in name resolution|Could not resolve host|getaddrinfo|EAI_AGAIN"
+    r"|ENOTFOUND|Network is unreachable|Name or service not known"
+)
+NO_COMMAND = 127
+"""What a shell exits with when it finds no program of that name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +84,20 @@ def detect_toolchains(
 def is_environment_failure(output: str) -> bool:
     """Say whether a failing run lacked something of the machine rather than being wrong."""
     return _ENVIRONMENT.search(output) is not None
+
+
+def is_outage(argv: Sequence[str], outcome: str, exit_code: int | None, output: str) -> bool:
+    """Say whether a failing planned command met a tool or a network that is not there.
+
+    Narrower than `is_environment_failure`: a module or a file that is missing may be what the work
+    left out, so such a run counts as a failed check.
+    """
+    if outcome == "not_found":
+        return "/" not in argv[0]
+    if outcome != "failed":
+        return False
+    is_unknown = exit_code == NO_COMMAND and "not found" in output
+    return is_unknown or _OUTAGE.search(output) is not None
 
 
 def _of_policy(names: Collection[str], extra: Sequence[ToolchainRule]) -> Iterator[Toolchain]:

@@ -9,12 +9,18 @@ from pathlib import Path
 
 from orchestration.contracts.plan import ProposedFix
 from orchestration.errors import CountersignError, WorkspaceError
-from orchestration.models import Task
+from orchestration.models import Assignment, Task
 from orchestration.runner.patches import apply_patch, is_applied
 from orchestration.runner.workspace import artifact_exists
 from orchestration.seats.authority import fix_of, is_own_fix, refusal_of, refusal_of_fix
 from orchestration.seats.base import MAX_ARTIFACT_BYTES, Document, SeatJob, SeatLink
-from orchestration.seats.commands import Record, run_all
+from orchestration.seats.commands import (
+    Record,
+    outage_words,
+    refused_by_environment,
+    require_environment,
+    run_all,
+)
 from orchestration.states import Seat
 
 HANDOFF_CHARACTERS = 480
@@ -43,24 +49,26 @@ class CommandSeat:
     def perform(self, job: SeatJob, link: SeatLink) -> Document:
         """Run the step, or apply the fixes of a round."""
         if job.seat is Seat.EXECUTOR:
-            return self._execute(job.task, link)
+            return self._execute(job.task, job.assignment, link)
         return self._fix(job, link)
 
-    def _execute(self, task: Task, link: SeatLink) -> Document:
+    def _execute(self, task: Task, held: Assignment | None, link: SeatLink) -> Document:
         """Run the step's commands. A failing run that `on_failure` covers is handed in for QA."""
         refusal = refusal_of(task, task.run)
         if refusal:
             return {"status": "failed", "detail": refusal, "class": "config_error", "runs": []}
         runs = run_all(task, task.run, link)
+        require_environment(held, runs)
         failing = next((run for run in runs if not run["ok"]), None)
+        is_outage = bool(refused_by_environment(runs))
         document: Document = {"runs": runs, "status": "review", "detail": "", "class": ""}
         if failing is not None and failing["outcome"] == "stopped":
             document |= {"status": "stopped", "detail": "stopped"}
-        elif failing is not None and task.on_failure is None:
+        elif failing is not None and (task.on_failure is None or is_outage):
             document |= {
                 "status": "failed",
-                "detail": _failure_words(failing),
-                "class": "timeout" if failing["outcome"] == "timed_out" else "check_failed",
+                "detail": outage_words(failing) if is_outage else _failure_words(failing),
+                "class": "environment" if is_outage else _failure_class(failing),
             }
         document["outputs"] = _outputs(task, runs)
         document["handoff"] = _handoff(task, runs)
@@ -155,6 +163,11 @@ def _handoff(task: Task, runs: list[Record]) -> str:
     lines = [_summary(runs)]
     lines += [f"{' '.join(run['argv'])[:80]}: {run['outcome']}" for run in runs]
     return "; ".join(lines)[:HANDOFF_CHARACTERS]
+
+
+def _failure_class(run: Record) -> str:
+    classes = {"timed_out": "timeout", "refused": "config_error"}
+    return classes.get(run["outcome"], "check_failed")
 
 
 def _failure_words(run: Record) -> str:

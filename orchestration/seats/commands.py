@@ -14,9 +14,10 @@ from typing import Any
 from django.utils import timezone
 
 from orchestration.contracts.plan import VerificationCommand
-from orchestration.errors import CountersignError
-from orchestration.models import Task
+from orchestration.errors import CountersignError, EnvironmentDown
+from orchestration.models import Assignment, Task
 from orchestration.policy import Policy
+from orchestration.rules.toolchains import is_outage
 from orchestration.runner.command import CommandSpec, check_expectations, run_command
 from orchestration.runner.processes import process_token
 from orchestration.seats.base import SeatLink
@@ -43,6 +44,35 @@ def run_all(
         if record["outcome"] == "stopped" or not (record["ok"] or keep_going):
             break
     return records
+
+
+def refused_by_environment(runs: Sequence[Record]) -> list[Record]:
+    """The failing runs that met a tool or a network that is not there."""
+    return [
+        one for one in runs
+        if not one["ok"]
+        and is_outage(one["argv"], one["outcome"], one["exit_code"], one["output_tail"])
+    ]  # fmt: skip
+
+
+def outage_words(run: Record) -> str:
+    """Say what a command met that was not there."""
+    words = " ".join(run["argv"])[:200]
+    last = (run["output_tail"].strip().splitlines() or [run["outcome"]])[-1][:200]
+    return f"{words}: {last}"
+
+
+def require_environment(assignment: Assignment | None, runs: Sequence[Record]) -> None:
+    """Let work wait that met an outage, unless it waited as often as the policy lets it.
+
+    A run that failed for another reason is an answer, so nothing waits then.
+    Errors: EnvironmentDown.
+    """
+    down = refused_by_environment(runs)
+    if assignment is None or not down or len(down) < sum(not one["ok"] for one in runs):
+        return
+    if assignment.transient_count < assignment.project.policy.limits.transient_retries:
+        raise EnvironmentDown(outage_words(down[0]))
 
 
 def _each(

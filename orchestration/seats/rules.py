@@ -21,7 +21,12 @@ from orchestration.runner.workspace import artifact_exists, read_inside
 from orchestration.seats.authority import refusal_of
 from orchestration.seats.base import MAX_ARTIFACT_BYTES, Document, SeatJob, SeatLink
 from orchestration.seats.claim_checks import check_claims
-from orchestration.seats.commands import run_all
+from orchestration.seats.commands import (
+    outage_words,
+    refused_by_environment,
+    require_environment,
+    run_all,
+)
 from orchestration.seats.earlier_runs import runs_with_fewer_tests
 from orchestration.seats.independent import check_spoken, spoken_claims_of
 from orchestration.seats.staged_tests import judge_staged_tests
@@ -117,13 +122,14 @@ def gather_evidence(job: SeatJob, link: SeatLink) -> Document:
         evidence["refusal"] = refusal_of(task, [*again, *task.verify])
     if again and not evidence["refusal"]:
         evidence["runs"] = run_all(task, again, link)
+        require_environment(job.assignment, evidence["runs"])
     evidence |= _files_now(task, may_differ=may_differ)
     evidence["held_back"] = _early_findings(task, evidence)
     if not evidence["held_back"] and job.input.get("is_contradicted"):
         evidence["held_back"] = [DENIED]
     if evidence["held_back"]:
         return evidence
-    _run_anchors(task, evidence, link)
+    _run_anchors(job, evidence, link)
     # A check may have changed what was handed in.
     return evidence | _files_now(task, may_differ=may_differ)
 
@@ -139,11 +145,16 @@ def _early_findings(task: Task, evidence: Document) -> list[str]:
     )
 
 
-def _run_anchors(task: Task, evidence: Document, link: SeatLink) -> None:
+def _run_anchors(job: SeatJob, evidence: Document, link: SeatLink) -> None:
     """Run what L3 judges: planned checks, claims' own commands, and what was said as done."""
+    task = job.task
     if not evidence["refusal"]:
         verified = run_all(task, task.verify, link, keep_going=True)
-        evidence["verifies"] = judge_staged_tests(task, verified)
+        require_environment(job.assignment, verified)
+        evidence["not_run"] = _not_run(verified)
+        indexes = [one["index"] for one in evidence["not_run"]]
+        judged = [one for one in verified if one["index"] not in indexes]
+        evidence["verifies"] = judge_staged_tests(task, judged)
     evidence["claims"] = check_claims(task, link)
     evidence["spoken"] = check_spoken(task, spoken_claims_of(task, _newest(task)), link)
     evidence["fewer"] = runs_with_fewer_tests(task, [*evidence["verifies"], *evidence["spoken"]])
@@ -152,6 +163,16 @@ def _run_anchors(task: Task, evidence: Document, link: SeatLink) -> None:
 def _files_now(task: Task, *, may_differ: bool) -> Document:
     files, missing, changed = _read_files(task, may_differ=may_differ)
     return {"files": files, "missing": missing, "changed": changed}
+
+
+def _not_run(verified: list[Document]) -> list[Document]:
+    """The checks that say nothing of the work: they met an outage, or may not run as written."""
+    down = refused_by_environment(verified)
+    return [
+        one | {"is_outage": one in down, "why": outage_words(one)}
+        for one in verified
+        if one in down or one["outcome"] == "refused"
+    ]
 
 
 def _newest(task: Task) -> list[Output]:

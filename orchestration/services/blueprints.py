@@ -27,6 +27,7 @@ from orchestration.rules.dag import assign_phases, definition_hashes
 from orchestration.rules.flow_stages import is_box_plan
 from orchestration.rules.plan import highest_risk, step_words
 from orchestration.selectors.fixes import open_fixes
+from orchestration.selectors.outages import unchecked_steps
 from orchestration.services.blockers import ask_behind
 from orchestration.services.inbox import open_decision, withdraw_open
 from orchestration.services.leases import cancel_live
@@ -158,18 +159,21 @@ def keep_unchanged(
     """Re-parent the unchanged old steps and supersede the others (rule 4). Return the kept ones.
 
     Kept = same key and same definition hash, and done, not yet started, or still running: a plan
-    that Sir sent back over its commands lets running steps finish.
+    that Sir sent back over its commands lets running steps finish. A done step whose checks met an
+    outage is done again: nothing else would check it.
     """
     standing = "parent_id = %s AND blueprint_id IS NOT NULL AND NOT is_superseded ORDER BY id"
     old = fetch_rows(Task, standing, [task.pk], lock=True)
     kept: dict[str, Task] = {}
     dropped: list[Task] = []
+    unchecked = unchecked_steps(task.pk) if old else frozenset()
     for row in old:
         row.project = task.project
         unchanged = hashes.get(row.step_key) == row.definition_hash
         untouched = row.status == TaskStatus.PENDING and row.tries == 0
         runs = row.status in RUNNING and not row.is_planned
-        if unchanged and (row.status == TaskStatus.DONE or untouched or runs):
+        is_done = row.status == TaskStatus.DONE and row.pk not in unchecked
+        if unchanged and (is_done or untouched or runs):
             row.blueprint = blueprint
             work.touch(row, "blueprint")
             kept[row.step_key] = row

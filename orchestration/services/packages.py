@@ -42,7 +42,8 @@ def build_package(root: Task, at: Any) -> Package:
     """Judge a root's finished work by rules. Shape: a few queries, whatever the plan's size."""
     failing = _open_checks(root)
     failed = [row for row in failing if row.outcome == LayerOutcome.FAILED]
-    stuck = [row for row in failing if row.outcome == LayerOutcome.NOT_POSSIBLE]
+    not_run = [row for row in failing if row.outcome == LayerOutcome.NOT_POSSIBLE]
+    stuck = [row for row in not_run if not row.finding_key]
     defects = _in_order(_unfinished(root.pk))
     document: dict[str, Any] = {
         "verdict": Verdict.GO.value,
@@ -67,12 +68,16 @@ def build_package(root: Task, at: Any) -> Package:
         document |= _negative(
             FailureClass.CONFIG_ERROR, f"planned check {_place(stuck[0].task)}{why}"
         )
+    elif not_run:
+        words = f"planned check could not run: {_place(not_run[0].task)}{not_run[0].findings[0]}"
+        document |= _negative(FailureClass.ENVIRONMENT, words)
     return Package.from_stored(document)
 
 
 def _negative(failure_class: FailureClass, why: str) -> dict[str, Any]:
+    is_unclear = failure_class.value in TRANSIENT
     return {
-        "verdict": Verdict.NO_GO.value,
+        "verdict": (Verdict.INDETERMINATE if is_unclear else Verdict.NO_GO).value,
         "failure_class": failure_class.value,
         "root_cause": why[:TAIL],
     }
@@ -138,7 +143,8 @@ def _standing_checks(root_id: int) -> QuerySet[Verification]:
         task=OuterRef("task"), attempt=OuterRef("attempt"), layer="L5",
         outcome=LayerOutcome.PASSED.value,
     )  # fmt: skip
-    stuck = Q(outcome=LayerOutcome.NOT_POSSIBLE.value, name="") & ~Q(task__verify=[])
+    is_planned = Q(name="") & ~Q(task__verify=[]) | Q(finding_key__startswith="verify:")
+    stuck = Q(outcome=LayerOutcome.NOT_POSSIBLE.value) & is_planned
     failed = Q(outcome=LayerOutcome.FAILED.value)
     rows = Verification.objects.filter(
         failed | stuck & ~Exists(looked),

@@ -53,7 +53,8 @@ class Evidence:
     one, as `seats.earlier_runs` shapes them; `files` the bytes of outputs that are paths;
     `missing` expected artifacts that are absent or empty; `changed` paths whose content differs
     from the hand-in; `refusal` why commands may not run here; `held_back` the findings of L1 or L2
-    for which nothing of L3 was run.
+    for which nothing of L3 was run; `not_run` planned checks that say nothing of the work, each
+    with `why` and `is_outage`.
     """
 
     runs: tuple[Mapping[str, Any], ...] = ()
@@ -66,6 +67,7 @@ class Evidence:
     changed: tuple[str, ...] = ()
     held_back: tuple[str, ...] = ()
     refusal: str = ""
+    not_run: tuple[Mapping[str, Any], ...] = ()
 
 
 def step_layers(
@@ -119,6 +121,7 @@ def _anchor_layers(task: Task, evidence: Evidence) -> list[Layer]:
     ]
     if evidence.refusal and (task.verify or task.run):
         rows.append(Layer("L3", LayerOutcome.NOT_POSSIBLE, findings=(evidence.refusal,)))
+    rows += [_not_run_row(one) for one in evidence.not_run]
     refused: dict[str, int] = {}
     for one in evidence.claims:
         if one.get("refusal"):
@@ -130,6 +133,19 @@ def _anchor_layers(task: Task, evidence: Evidence) -> list[Layer]:
         words = f"{count} claims name a command of their agent's own; {why}"
         rows.append(Layer("L3", LayerOutcome.NOT_POSSIBLE, findings=(words,)))
     return rows or [Layer("L3", LayerOutcome.PASSED, findings=("nothing to re-run",))]
+
+
+def _not_run_row(run: Mapping[str, Any]) -> Layer:
+    """A check that met an outage is named; one that may not run as it is written is not."""
+    is_outage = run["is_outage"]
+    return Layer(
+        "L3",
+        LayerOutcome.NOT_POSSIBLE,
+        " ".join(run["argv"]) if is_outage else "",
+        (str(run["why"]),),
+        record=run if is_outage else None,
+        finding_key=command_key("verify", run) if is_outage else "",
+    )
 
 
 def _anchor_row(run: Mapping[str, Any], name: str, *, key: str) -> Layer:

@@ -18,7 +18,7 @@ from django.db import DatabaseError
 
 from orchestration.contracts.results import CommentInput, OutputInput
 from orchestration.enqueue import slots
-from orchestration.errors import CountersignError
+from orchestration.errors import CountersignError, EnvironmentDown
 from orchestration.models import Assignment, Task
 from orchestration.seats.base import SeatJob
 from orchestration.seats.registry import backends, worker_backends
@@ -132,6 +132,10 @@ def perform_and_record(held: Assignment, shift: Shift) -> Assignment | None:
     link = WorkerLink(held)
     try:
         result = perform(held, link)
+    except EnvironmentDown as error:
+        link.close()
+        give_back(held, why=error.detail[:500], is_transient=True)
+        return None
     except Exception as error:
         # Whatever a backend raises must end as a state with its reason, never as a lost lease.
         logger.exception("assignment %s failed in its backend", held.pk)
@@ -200,6 +204,7 @@ def _evidence(document: Mapping[str, Any]) -> Evidence:
         missing=tuple(document["missing"]),
         changed=tuple(document["changed"]),
         refusal=document["refusal"],
+        not_run=tuple(document.get("not_run", ())),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from orchestration.contracts.checks import ToolchainRule
-from orchestration.rules.toolchains import detect_toolchains, is_environment_failure
+from orchestration.rules.toolchains import detect_toolchains, is_environment_failure, is_outage
 
 FILES = {
     "Makefile": "X := 1\nbuild: main.c\n\tcc main.c\ntest:\n\ttrue\n",
@@ -56,3 +56,28 @@ def test_what_the_machine_lacks_is_told_from_what_is_wrong() -> None:
     assert is_environment_failure("dial tcp: lookup proxy.golang.org")
     assert is_environment_failure("ModuleNotFoundError: No module named 'numpy'")
     assert not is_environment_failure("AssertionError: 1 != 2")
+
+
+Met = tuple[list[str], str, int | None, str]
+DOWN: list[Met] = [
+    (["nosuchtool"], "not_found", None, ""),
+    (["sh"], "failed", 127, "sh: 1: nosuchtool: not found"),
+    (["curl"], "failed", 6, "curl: (6) Could not resolve host: example.org"),
+    (["go"], "failed", 1, "dial tcp: lookup proxy.golang.org"),
+]
+ANSWERED: list[Met] = [
+    (["./build.sh"], "not_found", None, ""),
+    (["sh"], "failed", 1, "user 7 not found"),
+    (["pytest"], "failed", 1, "ModuleNotFoundError: No module named 'ours'"),
+    (["sleep"], "timed_out", None, "Could not resolve host"),
+]
+
+
+@pytest.mark.parametrize("met", DOWN)
+def test_an_outage_is_seen(met: Met) -> None:
+    assert is_outage(*met)
+
+
+@pytest.mark.parametrize("met", ANSWERED)
+def test_a_failed_check_is_no_outage(met: Met) -> None:
+    assert not is_outage(*met)
