@@ -158,6 +158,7 @@ def cycles(project_id: int) -> Iterator[IntegrityFault]:
 
 
 def cycle_fault(cycle: list[str], how: str) -> IntegrityFault:
+    """Name a circle by its first task, and show the way round."""
     way = " → ".join([*cycle[:20], "…" if len(cycle) > 20 else cycle[0]])
     return IntegrityFault(FaultKind.CYCLE, f"task:{cycle[0]}", f"tasks {how}: {way}")
 
@@ -206,6 +207,7 @@ def _last_states(project_id: int) -> dict[str, str]:
 def wrong_state(
     subject: str, status: str, explained: str | None, known: frozenset[str]
 ) -> IntegrityFault | None:
+    """Hold a state against the known ones and the one that its history left it in."""
     if status not in known:
         return IntegrityFault(FaultKind.STATUS, subject, f"{subject} has no legal state: {status}")
     if explained != status:
