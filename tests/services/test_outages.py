@@ -103,8 +103,8 @@ def test_a_command_that_may_not_run_as_it_is_written_is_a_fault_of_configuration
     where: str,
 ) -> None:
     project = project_with(retries=5, step_attempts=1, max_retries=1)
-    command: dict[str, Any] = {"cmd": "true", "cwd": "nowhere"}
-    submit_plan(project, step("1", **{where: [command]}))
+    rest: dict[str, Any] = {where: [{"cmd": "true", "cwd": "nowhere"}]}
+    submit_plan(project, step("1", **rest))
     drive(project)
     assert packages(project) == [("NO-GO", "config_error")]
     assert not Defect.objects.exists()
