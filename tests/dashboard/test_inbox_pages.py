@@ -245,7 +245,7 @@ def test_history_is_searched_and_paged(sir: User, sir_client: Client) -> None:
         with unit_of_work(SYSTEM) as work:
             work.now = timezone.now() - timedelta(minutes=number)
         Decision.objects.filter(pk=decision.pk).update(
-            status="withdrawn", decided_at=timezone.now(), closed_reason=f"reason {number}"
+            status="withdrawn", decided_at=timezone.now(), reason=f"because {number}"
         )
     first = sir_client.get(reverse("dashboard:inbox_history")).content.decode()
     older = re.search(r'href="([^"]+before=\d+)"', first)
@@ -254,6 +254,13 @@ def test_history_is_searched_and_paged(sir: User, sir_client: Client) -> None:
     rows = re.compile(r'href="/inbox/(\d+)/"')
     both = rows.findall(first) + rows.findall(second)
     assert (len(both), len(set(both))) == (60, 60)
+    found = sir_client.get(reverse("dashboard:inbox_history"), {"q": "BECAUSE 5"}).content.decode()
+    wanted = Decision.objects.filter(reason__startswith="because 5").values_list("pk", flat=True)
+    assert len(wanted) == 11
+    assert {int(pk) for pk in rows.findall(found)} == set(wanted)
+    assert "before=" not in found
+    nothing = sir_client.get(reverse("dashboard:inbox_history"), {"q": "no such reason"})
+    assert rows.findall(nothing.content.decode()) == []
 
 
 def test_question_of_an_agent_is_shown_and_its_answer_reaches_it(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 
 import pytest
 from django.contrib.auth.models import User
@@ -15,6 +16,7 @@ from orchestration.models import (
     Artifact,
     Assignment,
     Decision,
+    Output,
     Project,
     Task,
     ValidationPackage,
@@ -46,6 +48,11 @@ from tests.factories import (
 )
 
 SIR = Actor("human:sir")
+TRUST = re.compile(r'<span class="trust">(.*?</span>.*?</span>)\s*</span>', re.DOTALL)
+DIMENSION = re.compile(
+    r'<svg width="80" [^>]*>(.*?)</svg></dd><dd class="fig">(\d)</dd>'
+    r'<dd class="evidence" title="(.*?)"'
+)
 
 
 def page_of(client: Client, task: Task, project: Project) -> str:
@@ -90,7 +97,13 @@ def test_score_is_shown_with_its_evidence(sir: User, sir_client: Client) -> None
     page = page_of(sir_client, task, project)
     assert "No whitelist pattern matched the whole text" in page
     assert 'class="scale-knob"' in page
-    assert "设计" in page
+    scored = task.assessments.get(stage="S1")
+    bars = DIMENSION.findall(page)
+    assert len(bars) == 5
+    assert [int(value) for _, value, _ in bars] == list(scored.dimensions.values())
+    assert [svg.count("five-on") for svg, _, _ in bars] == list(scored.dimensions.values())
+    assert all(evidence for _, _, evidence in bars)
+    assert f'aria-label="Score {scored.total} of 25; thresholds 8 and 15"' in page
 
 
 def test_handoff_as_json_is_shown_by_its_parts(sir: User, sir_client: Client) -> None:
@@ -140,6 +153,19 @@ def test_agents_work_shows_hand_off_trust_and_layers(sir: User, sir_client: Clie
     assert "18 / 500" in page
     assert "L1 format" in page
     assert "Show its 2 lines" in page
+
+
+def test_output_shows_what_was_declared_and_what_was_proven(
+    waiting: Waiting, sir_client: Client
+) -> None:
+    verified, proof = {"confidence": "verified"}, {"ok": True, "grade": "rerun"}
+    claims = [verified | {"proof": proof}, verified | {"proof": proof | {"grade": "claimed"}},
+              {"confidence": "inferred"}, {"confidence": "inferred"}]  # fmt: skip
+    Output.objects.create(task=waiting.step, title="judged", assertions=claims)
+    Output.objects.create(task=waiting.step, title="not yet", assertions=[verified])
+    page = page_of(sir_client, waiting.step, waiting.project)
+    shown = [re.sub(r"<[^>]+>|\s+", "", part) for part in TRUST.findall(page)]
+    assert sorted(shown) == ["declared0.50proven0.25low", "declared1.00provenunknown"]
 
 
 def test_comment_reaches_the_task(waiting: Waiting, sir_client: Client) -> None:
