@@ -15,7 +15,7 @@ from orchestration.services.tasks import add_task_comment
 from orchestration.services.work import Actor
 from orchestration.states import DecisionKind
 from tests.dashboard.conftest import Waiting
-from tests.dashboard.test_inbox_pages import ask
+from tests.dashboard.kinds import ask
 from tests.factories import (
     actor_of,
     agent_step,

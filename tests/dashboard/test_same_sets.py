@@ -16,7 +16,7 @@ from orchestration.services.projects import pause_project
 from orchestration.services.tasks import cancel_task
 from orchestration.services.work import Actor
 from orchestration.states import DecisionKind
-from tests.dashboard.test_inbox_pages import ask
+from tests.dashboard.kinds import ask
 from tests.factories import agent_step, child, decide, drive, new_project, submit_plan
 
 SIR = Actor("human:sir")
