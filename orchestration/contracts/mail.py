@@ -96,7 +96,7 @@ class MailInput(BaseModel):
     """A mail. Units: `wait` in seconds, for the reply. `understanding` holds the five fields too.
 
     Shape: `to` may be one name, several, or `*` for every agent of the project; the server knows
-    it for replies and for the handshake. `message_id` is yours and unique everywhere.
+    it for replies and for the handshake. `message_id` is yours and unique in its project.
     """
 
     model_config = ConfigDict(frozen=True)
