@@ -164,25 +164,31 @@ def _spawn(work: Work, project: Project, task: Task, child: NewChild, text: str)
         created_at=work.now,
         updated_at=work.now,
     )
-    work.record(
-        "task.pending",
-        subject=f"task:{made.pk}",
-        project_id=project.pk,
-        task_id=made.pk,
-        after={
-            "status": TaskStatus.PENDING.value,
-            "parent": task.pk,
-            "step": made.step_key,
-            "depth": made.depth,
-            "title": made.title,
-            "number": number,
-            "phase": made.phase,
-        }
-        | ({"complexity_hint": child.hint.value} if child.hint is not None else {}),
-        why="spawned",
-    )
+    _record_spawned(work, made, child.hint)
     work.hint(f"project:{project.pk}", project.pk)
     work.hint(f"task:{task.pk}", project.pk)
     made.parent = task
     make_ready(work, [made])
     return made
+
+
+def _record_spawned(work: Work, made: Task, hint: Complexity | None) -> None:
+    after: dict[str, object] = {
+        "status": TaskStatus.PENDING.value,
+        "parent": made.parent_id,
+        "step": made.step_key,
+        "depth": made.depth,
+        "title": made.title,
+        "number": made.number,
+        "phase": made.phase,
+    }
+    if hint is not None:
+        after["complexity_hint"] = hint.value
+    work.record(
+        "task.pending",
+        subject=f"task:{made.pk}",
+        project_id=made.project_id,
+        task_id=made.pk,
+        after=after,
+        why="spawned",
+    )
