@@ -1,6 +1,7 @@
 """docs/agents.md, run as it stands: each request in a shell, each reply compared with what came.
 
-In a documented reply `…` matches anything, also at the end of a text; members may be left out.
+In a documented reply, JSON or Markdown, `…` matches anything, also at the end of a text; members
+may be left out.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,17 +34,26 @@ class Block:
     script: str
     reply: Any = None
     status: str = ""
+    kind: str = "json"
+
+
+def read_json(text: str) -> Any:
+    """Read the JSON that a block printed, after whatever stood before it."""
+    return json.loads(text[text.index("{") :])
+
+
+READERS: Mapping[str, Callable[[str], Any]] = {"json": read_json, "markdown": str.strip}
 
 
 def blocks() -> list[Block]:
     """Read the guide. Errors: AssertionError for a fence that would not be run."""
     found: list[Block] = []
     for kind, info, text in FENCE.findall(GUIDE.read_text(encoding="utf-8")):
-        assert kind in ("sh", "json"), kind
+        assert kind in ("sh", *READERS), kind
         if kind == "sh":
             found.append(Block(text))
         else:
-            found[-1] = Block(found[-1].script, json.loads(text), info.strip())
+            found[-1] = Block(found[-1].script, READERS[kind](text), info.strip(), kind)
     return found
 
 
@@ -129,7 +139,7 @@ def test_guide_is_true_from_its_first_line_to_its_last(shell: Shell) -> None:
             continue
         text, _, status = said.rstrip().rpartition(STATUS)
         assert status == block.status, f"{block.script}\n{said}"
-        found = differences(block.reply, json.loads(text[text.index("{") :]))
+        found = differences(block.reply, READERS[block.kind](text))
         assert found == [], f"{block.script}\n{said}"
         compared += 1
     assert compared >= 20
