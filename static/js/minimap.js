@@ -1,6 +1,8 @@
 // A small picture of a graph that does not fit its box: states as colours, the seen part as a frame.
 // A press or a drag moves the box there; keys move it anyway, so nobody needs this picture.
 const LARGEST = { width: 180, height: 96 };
+// What hides less than this needs no picture, which would hide more.
+const LITTLE = 1.15;
 const ROLES = ["grey", "green", "ink", "blue", "red", "amber"];
 const SVG = "http://www.w3.org/2000/svg";
 let map = null;
@@ -44,7 +46,7 @@ function draw() {
   const box = document.querySelector("[data-graph]");
   map?.remove();
   map = null;
-  if (!box || (box.scrollWidth <= box.clientWidth + 8 && box.scrollHeight <= box.clientHeight + 8)) return;
+  if (!box || (box.scrollWidth <= box.clientWidth * LITTLE && box.scrollHeight <= box.clientHeight * LITTLE)) return;
   scale = Math.min(LARGEST.width / box.scrollWidth, LARGEST.height / box.scrollHeight);
   const [width, height] = [Math.ceil(box.scrollWidth * scale), Math.ceil(box.scrollHeight * scale)];
   map = shape("svg", { class: "minimap", width, height, "aria-hidden": "true" });
