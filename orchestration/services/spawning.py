@@ -165,8 +165,8 @@ def _spawn(work: Work, project: Project, task: Task, child: NewChild, text: str)
         updated_at=work.now,
     )
     _record_spawned(work, made, child.hint)
-    work.hint(f"project:{project.pk}", project.pk)
-    work.hint(f"task:{task.pk}", project.pk)
+    for topic in (f"project:{project.pk}", f"task:{task.pk}"):
+        work.hint(topic, project.pk)
     made.parent = task
     make_ready(work, [made])
     return made

@@ -38,7 +38,7 @@ def reader(person: Person, theme: str) -> Person:
 
 @pytest.mark.parametrize(("theme", "language"), LOOKS)
 def test_pages_that_answer_a_form_violate_nothing(
-    site: Site, reader: Person, language: str, tmp_path: Path
+    site: Site, reader: Person, language: str
 ) -> None:
     slug = f"answers-{language}"
     first, second, third = site.ask(slug, count=3)
@@ -69,6 +69,16 @@ def test_pages_that_answer_a_form_violate_nothing(
     reader.driver.execute_script(SEND_REJECT_WITHOUT_SCRIPT)
     reader.see("main .dialog--page")
     found += faults_here(reader, "second question")
+    assert found == []
+
+
+@pytest.mark.parametrize(("theme", "language"), LOOKS)
+def test_pages_that_answer_an_upload_and_a_look_violate_nothing(
+    site: Site, reader: Person, language: str, tmp_path: Path
+) -> None:
+    slug = f"uploads-{language}"
+    site.ask(slug)
+    found: list[str] = []
 
     broken = tmp_path / "broken.yaml"
     broken.write_text("title: Look\nsteps:\n- id: a\n  depends_on: [nobody]\n", encoding="utf-8")
