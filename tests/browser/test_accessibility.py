@@ -55,6 +55,7 @@ ALWAYS = [
     ("replay", "/projects/seen/replay/"), ("archives", "/projects/seen/archive/"),
     ("project_policy", "/projects/seen/policy/"), ("notifications", "/notifications/"),
     ("notification_settings", "/notifications/settings/"),
+    ("project_archive", "/projects/seen/end/"),
     ("audit", "/audit/"), ("audit_event", "/audit/1/"), ("not found", "/nothing-here/"),
 ]  # fmt: skip
 """Pages whose address is known beforehand: the name of the address, and where."""
@@ -68,6 +69,7 @@ WEBHOOK = {
 def pages(site: Site) -> list[tuple[str, str]]:
     """Every page of an installation with a question in it, and one that does not exist."""
     (asked,) = site.ask("seen")
+    sibling, _ = site.ask("family", count=2)
     task = site.questions("seen")[0]["task"]
     told = site.call("GET", f"projects/seen/tasks/{task}/?expand=all")
     seen = f"/projects/seen/tasks/{told['parent']}"
@@ -86,6 +88,7 @@ def pages(site: Site) -> list[tuple[str, str]]:
         ("bulk", f"/inbox/together/?selected={asked}"),
         ("decision", f"/inbox/{asked}/"),
         ("decision", f"/inbox/{stopped}/"),
+        ("siblings", f"/inbox/{sibling}/siblings/"),
         ("experience", f"/knowledge/seen/experiences/{kept['id']}/"),
         ("task", f"/projects/seen/tasks/{task}/"),
         ("cancel", f"/projects/seen/tasks/{task}/cancel/"),
