@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("orchestration", "0021_page_indexes"),
+        ("orchestration", "0020_page_indexes"),
     ]
 
     operations = [
