@@ -47,7 +47,9 @@ REFUSED: Mapping[str, str | StrPromise] = {
     "This task has no locked blueprint to deviate from.": _(
         "This task has no locked blueprint to deviate from."
     ),
-    "this plan was rejected before, unchanged": _("this plan was rejected before, unchanged"),
+    "the planner handed in a plan again that was rejected before, unchanged": _(
+        "the planner handed in a plan again that was rejected before, unchanged"
+    ),
     "The file holds neither a playbook nor a master task list.": _(
         "The file holds neither a playbook nor a master task list."
     ),

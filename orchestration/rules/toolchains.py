@@ -86,18 +86,23 @@ def is_environment_failure(output: str) -> bool:
     return _ENVIRONMENT.search(output) is not None
 
 
-def is_outage(argv: Sequence[str], outcome: str, exit_code: int | None, output: str) -> bool:
-    """Say whether a failing planned command met a tool or a network that is not there.
+def is_outage(outcome: str, output: str) -> bool:
+    """Say whether a failing planned command met a network that is not there for now.
 
     Narrower than `is_environment_failure`: a module or a file that is missing may be what the work
     left out, so such a run counts as a failed check.
     """
+    return outcome == "failed" and _OUTAGE.search(output) is not None
+
+
+def lacks_program(argv: Sequence[str], outcome: str, exit_code: int | None, output: str) -> bool:
+    """Say whether a planned command names a program that this machine does not have.
+
+    That is no outage: it does not come back by waiting, and is a fault of the plan or the machine.
+    """
     if outcome == "not_found":
         return "/" not in argv[0]
-    if outcome != "failed":
-        return False
-    is_unknown = exit_code == NO_COMMAND and "not found" in output
-    return is_unknown or _OUTAGE.search(output) is not None
+    return outcome == "failed" and exit_code == NO_COMMAND and "not found" in output
 
 
 def _of_policy(names: Collection[str], extra: Sequence[ToolchainRule]) -> Iterator[Toolchain]:

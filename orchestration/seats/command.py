@@ -16,6 +16,7 @@ from orchestration.seats.authority import fix_of, is_own_fix, refusal_of, refusa
 from orchestration.seats.base import MAX_ARTIFACT_BYTES, Document, SeatJob, SeatLink
 from orchestration.seats.commands import (
     Record,
+    is_misconfigured,
     outage_words,
     refused_by_environment,
     require_environment,
@@ -166,8 +167,9 @@ def _handoff(task: Task, runs: list[Record]) -> str:
 
 
 def _failure_class(run: Record) -> str:
-    classes = {"timed_out": "timeout", "refused": "config_error"}
-    return classes.get(run["outcome"], "check_failed")
+    if is_misconfigured(run):
+        return "config_error"
+    return "timeout" if run["outcome"] == "timed_out" else "check_failed"
 
 
 def _failure_words(run: Record) -> str:

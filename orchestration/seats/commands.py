@@ -17,7 +17,7 @@ from orchestration.contracts.plan import VerificationCommand
 from orchestration.errors import CountersignError, EnvironmentDown
 from orchestration.models import Assignment, Task
 from orchestration.policy import Policy
-from orchestration.rules.toolchains import is_outage
+from orchestration.rules.toolchains import is_outage, lacks_program
 from orchestration.runner.command import CommandSpec, check_expectations, run_command
 from orchestration.runner.processes import process_token
 from orchestration.seats.base import SeatLink
@@ -47,12 +47,18 @@ def run_all(
 
 
 def refused_by_environment(runs: Sequence[Record]) -> list[Record]:
-    """The failing runs that met a tool or a network that is not there."""
+    """The failing runs that met a network that is not there."""
     return [
         one for one in runs
         if not one["ok"]
-        and is_outage(one["argv"], one["outcome"], one["exit_code"], one["output_tail"])
+        and is_outage(one["outcome"], one["output_tail"])
     ]  # fmt: skip
+
+
+def is_misconfigured(run: Record) -> bool:
+    """Whether a command could not run as it is written here."""
+    lacks = lacks_program(run["argv"], run["outcome"], run["exit_code"], run["output_tail"])
+    return run["outcome"] == "refused" or lacks
 
 
 def outage_words(run: Record) -> str:

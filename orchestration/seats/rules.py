@@ -22,6 +22,7 @@ from orchestration.seats.authority import refusal_of
 from orchestration.seats.base import MAX_ARTIFACT_BYTES, Document, SeatJob, SeatLink
 from orchestration.seats.claim_checks import check_claims
 from orchestration.seats.commands import (
+    is_misconfigured,
     outage_words,
     refused_by_environment,
     require_environment,
@@ -171,7 +172,7 @@ def _not_run(verified: list[Document]) -> list[Document]:
     return [
         one | {"is_outage": one in down, "why": outage_words(one)}
         for one in verified
-        if one in down or one["outcome"] == "refused"
+        if one in down or is_misconfigured(one)
     ]
 
 

@@ -264,17 +264,18 @@ def test_red_that_is_none_is_refused(
 
 
 def test_command_outside_the_guide_needs_sir(project: Project, crew: Crew) -> None:
+    argv = ["python3", "-m", "unittest", "-v", "tests.test_calc"]
     design = up_to_design(crew, begin(project, "/test the calculator"))
     crew.begin(design)
-    crew.give(design, "red", json.dumps(RED | {"run_command": "tox"}), "data")
+    crew.give(design, "red", json.dumps(RED | {"run_command": " ".join(argv)}), "data")
     with pytest.raises(Conflict, match="is no command of"):
         crew.hand_off(design)
-    crew.ask(design, "May I run `tox`?")
+    crew.ask(design, f"May I run `{' '.join(argv)}`?")
     decide(open_decision_of(project, "waiting_human"), "approve")
     crew.hand_off(design)
     ran = Verification.objects.filter(task=design, layer="L3").last()
     assert ran is not None
-    assert ran.command == {"argv": ["tox"]}
+    assert ran.command == {"argv": argv}
 
 
 @pytest.mark.parametrize("words", ["No. Never run that.", "1. yes"])

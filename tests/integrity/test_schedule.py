@@ -81,7 +81,7 @@ def test_a_long_turn_yields_and_goes_on_where_it_was() -> None:
 
 def test_the_job_goes_on_after_the_project_it_is_sent_with() -> None:
     one, two, three = (broken(slug) for slug in ("one", "two", "three"))
-    integrity_job.apply(args=[two.pk]).get()
+    integrity_job(two.pk)
     assert states(one, two, three) == ["active", "active", "safe_stop"]
-    integrity_job.apply().get()
+    integrity_job()
     assert states(one, two, three) == ["safe_stop"] * 3

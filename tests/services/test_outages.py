@@ -1,4 +1,4 @@
-"""A planned command that meets a tool or a network that is not there: it waits, and says so."""
+"""A planned command that meets a network that is not there waits; one without its program fails."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.factories import child, drive, fresh, new_project, step, submit_plan
 
 pytestmark = pytest.mark.django_db(transaction=True)
 NO_NETWORK = "sh -c 'test -f up || { echo curl: Could not resolve host: example.org; exit 6; }'"
-DOWN = ["nosuchtool --now", NO_NETWORK, "sh -c nosuchtool"]
+DOWN = [NO_NETWORK, "sh -c 'echo go: dial tcp: lookup proxy; exit 1'"]
 
 
 def project_with(*, retries: int, **thresholds: int) -> Project:
@@ -93,7 +93,7 @@ def test_the_step_is_checked_again_once_the_outage_is_over() -> None:
 
 def test_a_check_that_fails_beside_an_outage_is_an_answer_at_once() -> None:
     project = project_with(retries=5)
-    submit_plan(project, step("1", verify=["nosuchtool", "false"]))
+    submit_plan(project, step("1", verify=[NO_NETWORK, "false"]))
     drive(project)
     assert Defect.objects.get().evidence["command"] == "false"
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from orchestration.contracts.checks import ToolchainRule
-from orchestration.rules.toolchains import detect_toolchains, is_environment_failure, is_outage
+from orchestration.rules.toolchains import (
+    detect_toolchains,
+    is_environment_failure,
+    is_outage,
+    lacks_program,
+)
 
 FILES = {
     "Makefile": "X := 1\nbuild: main.c\n\tcc main.c\ntest:\n\ttrue\n",
@@ -60,10 +65,12 @@ def test_what_the_machine_lacks_is_told_from_what_is_wrong() -> None:
 
 Met = tuple[list[str], str, int | None, str]
 DOWN: list[Met] = [
-    (["nosuchtool"], "not_found", None, ""),
-    (["sh"], "failed", 127, "sh: 1: nosuchtool: not found"),
     (["curl"], "failed", 6, "curl: (6) Could not resolve host: example.org"),
     (["go"], "failed", 1, "dial tcp: lookup proxy.golang.org"),
+]
+LACKING: list[Met] = [
+    (["nosuchtool"], "not_found", None, ""),
+    (["sh"], "failed", 127, "sh: 1: nosuchtool: not found"),
 ]
 ANSWERED: list[Met] = [
     (["./build.sh"], "not_found", None, ""),
@@ -75,9 +82,17 @@ ANSWERED: list[Met] = [
 
 @pytest.mark.parametrize("met", DOWN)
 def test_an_outage_is_seen(met: Met) -> None:
-    assert is_outage(*met)
+    assert is_outage(met[1], met[3])
+    assert not lacks_program(*met)
+
+
+@pytest.mark.parametrize("met", LACKING)
+def test_a_program_that_is_not_there_is_no_outage(met: Met) -> None:
+    assert lacks_program(*met)
+    assert not is_outage(met[1], met[3])
 
 
 @pytest.mark.parametrize("met", ANSWERED)
-def test_a_failed_check_is_no_outage(met: Met) -> None:
-    assert not is_outage(*met)
+def test_a_failed_check_is_neither(met: Met) -> None:
+    assert not is_outage(met[1], met[3])
+    assert not lacks_program(*met)
