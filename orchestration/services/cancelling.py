@@ -82,6 +82,17 @@ def cancel_open_tasks(work: Work, project_id: int, *, why: str) -> None:
     void_defects(work, open_defects.values_list("task_id", flat=True), why=why, with_locked=True)
 
 
+def cancel_unstarted_below(work: Work, task: Task, *, why: str) -> None:
+    """Cancel what below a task has not ended, as nothing starts it any more; what failed stays so.
+
+    Locks: expects the task locked; takes what is below in id order.
+    """
+    ended = [*(state.value for state in TASK_TERMINAL), TaskStatus.FAILED.value]
+    rows = Task.objects.filter(pk__in=descendant_ids([task.pk])).exclude(status__in=ended)
+    left = list(rows.order_by("pk").values_list("pk", flat=True))
+    _cancel_rows(work, left, why=why, reason=BY_SIR)
+
+
 def _tree_of(task: Task) -> list[int]:
     """List a task, all below it, and the tasks that fix what any of them locked."""
     ids = [task.pk, *descendant_ids([task.pk])]

@@ -216,7 +216,10 @@ def _link(rows: Sequence[_Named], needed: Mapping[str, Sequence[Task | str]]) ->
     by_key = {row.key: row.task for row in rows}
     edges: list[TaskDependency] = []
     for row in rows:
-        found = {by_key[one] if isinstance(one, str) else one for one in needed[row.key]}
+        # In the order they were named: the list says them in it again.
+        found = dict.fromkeys(
+            by_key[one] if isinstance(one, str) else one for one in needed[row.key]
+        )
         edges += [TaskDependency(task=row.task, requires=one) for one in found]
         unmet = sum(one.status != TaskStatus.DONE for one in found)
         if unmet:

@@ -14,7 +14,7 @@ from orchestration.errors import Conflict
 from orchestration.models import Assignment, Decision, Defect, Plan, Task
 from orchestration.models.rows import fetch_rows
 from orchestration.services.assignments import queue_assignment
-from orchestration.services.cancelling import cancel_roots, cancel_tree
+from orchestration.services.cancelling import cancel_roots, cancel_tree, cancel_unstarted_below
 from orchestration.services.clocks import renew_lease, suspend_project
 from orchestration.services.completion import check_planned
 from orchestration.services.control import ask_if_stalled
@@ -321,6 +321,7 @@ def _waive(work: Work, task: Task, decision: Decision) -> None:
     task.withholds_dependents = decision.payload.get("release_dependents") is not True
     work.touch(task, "last_outcome", "withholds_dependents")
     move_task(work, task, TaskStatus.DONE, why=f"waived: {decision.reason}")
+    cancel_unstarted_below(work, task, why=f"waived: {decision.reason}")
     if task.fixes_id is not None:
         give_up_fix(work, task.fixes_id, why=f"waived: {decision.reason}")
     work.flush()

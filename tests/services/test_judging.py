@@ -231,6 +231,18 @@ def test_a_waived_root_frees_its_dependents_only_where_sir_ticked_so(is_released
         assert fresh(root).project.status == "completed"
 
 
+def test_a_waived_root_leaves_no_step_that_could_still_start() -> None:
+    project = new_project()
+    root = submit_plan(project, agent_step("1"), agent_step("2", after=["1"]))
+    drive(project)
+    fail_fatally(root, project)
+    decide(open_decision_of(project, "max_retries"), "waive", reason="ship it")
+    drive(project)
+    rows = root.children.filter(is_superseded=False).order_by("step_key")
+    assert list(rows.values_list("step_key", "status")) == [("1", "failed"), ("2", "cancelled")]
+    assert fresh(root).status == TaskStatus.DONE
+
+
 def test_a_cancelled_requirement_stops_the_loop_for_sir_and_never_terminates() -> None:
     project = new_project()
     first, gone, behind = create_tasks(
