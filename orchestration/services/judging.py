@@ -13,7 +13,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 
 from orchestration.contracts.loop import Verdict
 from orchestration.contracts.validation import Package
-from orchestration.models import Assignment, Task, ValidationPackage
+from orchestration.models import Assignment, Project, Task, ValidationPackage
 from orchestration.models.statements import release_dependents
 from orchestration.seats.registry import EXTERNAL
 from orchestration.selectors.fixes import unfinished_locked, waits_for_fix
@@ -207,10 +207,25 @@ def pass_root(work: Work, root: Task, row: ValidationPackage | None) -> list[Ass
         return after_done(work, root, row)
 
 
-def after_done(work: Work, root: Task, row: ValidationPackage | None) -> list[Assignment]:
-    """Free what waited for a root that was just done, and let the loop go on.
+def free_dependents(work: Work, root: Task, project: Project) -> None:
+    """Free what waited for a root that was just done; a waived one only where Sir said so.
 
-    A waived root frees its dependents only where Sir said so.
+    Locks: as `pass_root`.
+    """
+    waiting = [] if root.withholds_dependents else release_dependents(root.pk)
+    if waiting:
+        waiting.sort(key=lambda one: (one.rank, one.pk))
+        for one in waiting:
+            one.project = project
+        make_ready(work, waiting)
+        work.flush()
+
+
+def after_done(
+    work: Work, root: Task, row: ValidationPackage | None, *, has_freed: bool = False
+) -> list[Assignment]:
+    """Free what waited for a root that was just done, unless that was done, and let the loop go on.
+
     Locks: as `pass_root`.
     """
     unblock(work, root)
@@ -223,13 +238,8 @@ def after_done(work: Work, root: Task, row: ValidationPackage | None) -> list[As
     root.replan_at = None
     work.touch(root, "failure_count", "transient_failures", "failure_context", "replan_at")
     work.flush()
-    waiting = [] if root.withholds_dependents else release_dependents(root.pk)
-    if waiting:
-        waiting.sort(key=lambda one: (one.rank, one.pk))
-        for one in waiting:
-            one.project = project
-        make_ready(work, waiting)
-        work.flush()
+    if not has_freed:
+        free_dependents(work, root, project)
     complete_project_if_done(work, project, root=root, package=row)
     start_roots(work, project)
     if project.status != ProjectStatus.SAFE_STOP:

@@ -25,7 +25,7 @@ from orchestration.services.handshake import HANDSHAKE, answer_intent
 from orchestration.services.handshake_gate import may_start
 from orchestration.services.inbox import open_decision
 from orchestration.services.integrity import has_open_stop, require_intact, require_sound
-from orchestration.services.judging import after_done
+from orchestration.services.judging import after_done, free_dependents
 from orchestration.services.leases import WORKER_LEASE_SECONDS, requeue
 from orchestration.services.locked_defects import decide_locked
 from orchestration.services.lookups import lock_project
@@ -325,9 +325,11 @@ def _waive(work: Work, task: Task, decision: Decision) -> None:
     if task.fixes_id is not None:
         give_up_fix(work, task.fixes_id, why=f"waived: {decision.reason}")
     work.flush()
+    # Before the project goes on: what is freed may stand before what would be begun.
+    free_dependents(work, task, decision.project)
     _resume_project(work, decision)
     work.flush()
-    after_done(work, task, None)
+    after_done(work, task, None, has_freed=True)
     judge_behind(work, task.fixes_id)
 
 

@@ -231,6 +231,19 @@ def test_a_waived_root_frees_its_dependents_only_where_sir_ticked_so(is_released
         assert fresh(root).project.status == "completed"
 
 
+def test_what_a_waiver_frees_starts_in_its_place() -> None:
+    project = new_project()
+    root = submit_plan(project, agent_step("1"), external_key="a")
+    freed = submit_plan(project, agent_step("1"), external_key="b", depends_on=("a",))
+    later = submit_plan(project, agent_step("1"), external_key="c")
+    drive(project)
+    fail_fatally(root, project)
+    payload = {"release_dependents": True}
+    decide(open_decision_of(project, "max_retries"), "waive", reason="ship it", payload=payload)
+    drive(project)
+    assert [fresh(freed).status, fresh(later).status] == ["working", "pending"]
+
+
 def test_a_waived_root_leaves_no_step_that_could_still_start() -> None:
     project = new_project()
     root = submit_plan(project, agent_step("1"), agent_step("2", after=["1"]))
