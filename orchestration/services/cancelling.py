@@ -82,7 +82,7 @@ def cancel_open_tasks(work: Work, project_id: int, *, why: str) -> None:
     void_defects(work, open_defects.values_list("task_id", flat=True), why=why, with_locked=True)
 
 
-def cancel_unstarted_below(work: Work, task: Task, *, why: str) -> None:
+def cancel_open_below(work: Work, task: Task, *, why: str) -> None:
     """Cancel what below a task has not ended, as nothing starts it any more; what failed stays so.
 
     Locks: expects the task locked; takes what is below in id order.

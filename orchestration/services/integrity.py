@@ -87,7 +87,8 @@ def stop_safely(
     Locks: expects the project's row locked.
     """
     is_moved = ProjectStatus.SAFE_STOP in PROJECT_MOVES[ProjectStatus(project.status)]
-    if not is_moved and (project.status != ProjectStatus.COMPLETED or is_asked_of_faults(project)):
+    is_completed = project.status == ProjectStatus.COMPLETED
+    if not is_moved and (not is_completed or is_asked(project, DecisionKind.SAFE_STOP)):
         return
     with work.as_system():
         if is_moved:
@@ -189,22 +190,10 @@ def require_intact(project: Project) -> None:
         )
 
 
-def has_open_stop(project: Project) -> bool:
-    """Whether Sir is being asked about a stop by too many failures."""
+def is_asked(project: Project, kind: DecisionKind) -> bool:
+    """Whether Sir is being asked something of a kind about a project."""
     rows = Decision.objects.filter(
-        project=project,
-        kind=DecisionKind.MAX_RETRIES.value,
-        status=DecisionStatus.OPEN.value,
-    )
-    return rows.exists()
-
-
-def is_asked_of_faults(project: Project) -> bool:
-    """Whether Sir is being asked about faults of a project."""
-    rows = Decision.objects.filter(
-        project=project,
-        kind=DecisionKind.SAFE_STOP.value,
-        status=DecisionStatus.OPEN.value,
+        project=project, kind=kind.value, status=DecisionStatus.OPEN.value
     )
     return rows.exists()
 

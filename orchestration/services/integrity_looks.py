@@ -33,6 +33,7 @@ from orchestration.models import (
 )
 from orchestration.models.statements import EVENT_COLUMNS
 from orchestration.selectors.audit import SETTLED_AFTER
+from orchestration.selectors.tasks import IMPORTED_REASON
 from orchestration.services.audit import event_digest
 from orchestration.services.work import locked
 from orchestration.states import (
@@ -47,7 +48,7 @@ from orchestration.states import (
 BATCH = 2_000
 CONTENTS = 20
 """Artifacts may be large: so many are held at once."""
-IMPORTED_KIND = "task.imported"
+IMPORTED_KIND = f"task.{IMPORTED_REASON}"
 ALIASES = {"decision.opened": DecisionStatus.OPEN.value, "plan.drafted": PlanStatus.DRAFT.value,
            "project.created": ProjectStatus.ACTIVE.value}  # fmt: skip
 """Events that begin a row and do not name its first state."""

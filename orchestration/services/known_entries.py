@@ -16,9 +16,8 @@ from orchestration.errors import Fault
 from orchestration.models import AuditEvent, Project, Task
 from orchestration.selectors.tasks import IMPORTED_REASON, master_list
 from orchestration.services.intake import find_root
+from orchestration.services.integrity_looks import IMPORTED_KIND
 from orchestration.states import MASTER_VIEW, TaskStatus
-
-IMPORTED_KIND = f"task.{IMPORTED_REASON}"
 
 
 def known_entries(

@@ -26,7 +26,7 @@ from orchestration.services.clocks import start_clocks, suspend_project
 from orchestration.services.control import ask_if_stalled
 from orchestration.services.holding import require_not_stopped
 from orchestration.services.inbox import withdraw_decision
-from orchestration.services.integrity import is_asked_of_faults
+from orchestration.services.integrity import is_asked
 from orchestration.services.judging import judge_waiting
 from orchestration.services.leases import cancel_live
 from orchestration.services.lookups import lock_project, require_version
@@ -35,7 +35,13 @@ from orchestration.services.moves import move_project
 from orchestration.services.readiness import start_roots
 from orchestration.services.retrying import retry_on_deadlock
 from orchestration.services.work import Actor, Work, locked, unit_of_work
-from orchestration.states import ASSIGNMENT_LIVE, AssignmentStatus, DecisionStatus, ProjectStatus
+from orchestration.states import (
+    ASSIGNMENT_LIVE,
+    AssignmentStatus,
+    DecisionKind,
+    DecisionStatus,
+    ProjectStatus,
+)
 
 SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,58}[a-z0-9])?\Z")
 
@@ -295,7 +301,7 @@ def reopen_for_work(work: Work, project: Project) -> None:
     which something is wrong: it had no move to safe stop, and starts nothing all the same.
     """
     if project.status == ProjectStatus.COMPLETED:
-        if is_asked_of_faults(project):
+        if is_asked(project, DecisionKind.SAFE_STOP):
             raise Conflict(
                 "something is wrong in this project; Sir is asked first", code="project_safe_stop"
             )

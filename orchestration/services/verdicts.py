@@ -14,7 +14,7 @@ from orchestration.errors import Conflict
 from orchestration.models import Assignment, Decision, Defect, Plan, Task
 from orchestration.models.rows import fetch_rows
 from orchestration.services.assignments import queue_assignment
-from orchestration.services.cancelling import cancel_roots, cancel_tree, cancel_unstarted_below
+from orchestration.services.cancelling import cancel_open_below, cancel_roots, cancel_tree
 from orchestration.services.clocks import renew_lease, suspend_project
 from orchestration.services.completion import check_planned
 from orchestration.services.control import ask_if_stalled
@@ -24,7 +24,7 @@ from orchestration.services.fix_ends import give_up_fix, judge_behind
 from orchestration.services.handshake import HANDSHAKE, answer_intent
 from orchestration.services.handshake_gate import may_start
 from orchestration.services.inbox import open_decision
-from orchestration.services.integrity import has_open_stop, require_intact, require_sound
+from orchestration.services.integrity import is_asked, require_intact, require_sound
 from orchestration.services.judging import after_done, free_dependents
 from orchestration.services.leases import WORKER_LEASE_SECONDS, requeue
 from orchestration.services.locked_defects import decide_locked
@@ -321,7 +321,7 @@ def _waive(work: Work, task: Task, decision: Decision) -> None:
     task.withholds_dependents = decision.payload.get("release_dependents") is not True
     work.touch(task, "last_outcome", "withholds_dependents")
     move_task(work, task, TaskStatus.DONE, why=f"waived: {decision.reason}")
-    cancel_unstarted_below(work, task, why=f"waived: {decision.reason}")
+    cancel_open_below(work, task, why=f"waived: {decision.reason}")
     if task.fixes_id is not None:
         give_up_fix(work, task.fixes_id, why=f"waived: {decision.reason}")
     work.flush()
@@ -360,7 +360,7 @@ def safe_stop(work: Work, decision: Decision, verdict: str) -> None:
     require_intact(project)
     if project.status != ProjectStatus.SAFE_STOP:
         return
-    is_stopped = has_open_stop(project)
+    is_stopped = is_asked(project, DecisionKind.MAX_RETRIES)
     if is_stopped or project.is_paused_by_sir:
         move_project(work, project, ProjectStatus.ACTIVE, why="Sir resumed it after repair")
         suspend_project(work, project, why=MAX_RETRIES_REASON if is_stopped else "paused by Sir")
